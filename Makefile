@@ -18,7 +18,7 @@ demo: $(VENV)/installed
 	cd demo && $(STATETRACK) reproduce hierarchy
 
 test: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 quick: $(VENV)/installed-dev
 	$(BIN)/ruff check -q .

@@ -5,6 +5,8 @@ from .algebra.analysis import analyse as analyse
 from .algebra.prediction import Prediction as Prediction
 from .audit.audits import SplitScore as SplitScore
 from .audit.audits import score as score
+from .constructions import Built as Built
+from .constructions import build as build
 from .data import Dataset as Dataset
 from .data import read_dataset as read_dataset
 from .data import stream as stream

@@ -6,6 +6,7 @@ r"""Every error that a user can cause, in one tree.
     ├── TaskError                   a task file, task name or automaton that is not valid
     ├── DatasetError                a dataset folder that cannot be written or read
     ├── RunError                    a run folder that is missing, foreign or half-written
+    ├── BuildError                  exact weights that are not known, or cannot be
     └── DeviceError                 a device that was requested and is not available
 
 `StatetrackWarning` is not an error: execution continues. A `TaskWarning` is one about a file.
@@ -84,6 +85,10 @@ class DatasetError(StatetrackError):
 
 class RunError(StatetrackError):
     """A run folder that is missing, foreign or half-written."""
+
+
+class BuildError(StatetrackError):
+    """Weights that a model was to be given by construction, and that are not known or cannot be."""
 
 
 class DeviceError(StatetrackError):

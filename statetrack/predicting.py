@@ -47,7 +47,7 @@ def predict(
     Raises `UnknownNameError` for a name that no model has, `SettingsError` for a setting that it
     does not have, and `TaskError` for a task without an automaton.
     """
-    algebra = task if isinstance(task, Algebra) else _algebra_of(load_task(task).automaton)
+    algebra = task if isinstance(task, Algebra) else algebra_of(load_task(task).automaton)
     if isinstance(model, str):
         model = build(MODEL_FACTS[model].settings_class, settings, model)
     elif settings:
@@ -66,5 +66,6 @@ def identification_by(words: WordSpec, machine: Machine) -> Identification:
 
 
 @lru_cache(maxsize=8)
-def _algebra_of(automaton: Automaton) -> Algebra:
+def algebra_of(automaton: Automaton) -> Algebra:
+    """The algebra of an automaton; of the last few it is kept."""
     return analyse(automaton)

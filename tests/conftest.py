@@ -16,6 +16,7 @@ import torch
 from filelock import FileLock
 
 from statetrack.models import MODELS
+from statetrack.plugins import PREFIX
 from statetrack.sources import KINDS
 from statetrack.training import LOSSES, OPTIMISERS
 
@@ -57,18 +58,22 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> SharedFolder:
 @pytest.fixture(autouse=True)
 def _same_random_numbers() -> Iterator[None]:
     """Each test starts from the same seed, whichever tests ran before it."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        yield
+    before = torch.get_rng_state()
+    # Where no device is, `torch.manual_seed` keeps a trace of the stack for each kind of device.
+    (torch.manual_seed if torch.cuda.is_available() else torch.default_generator.manual_seed)(0)
+    yield
+    torch.set_rng_state(before)
 
 
 @pytest.fixture(autouse=True)
 def _plugins_stay_in_their_test() -> Iterator[None]:
     """What a test's plugins register is forgotten, so that other tests do not meet it."""
     before = [(registry, set(registry)) for registry in (MODELS, KINDS, LOSSES, OPTIMISERS)]
+    modules = set(sys.modules)
     yield
     for registry, names in before:
         for name in set(registry) - names:
             del registry._things[name]
-    for module in [name for name in sys.modules if name.startswith("statetrack_plugin_")]:
-        del sys.modules[module]
+    for module in sys.modules.keys() - modules:
+        if module.startswith(PREFIX):
+            del sys.modules[module]

@@ -18,8 +18,8 @@ PACKAGE = Path(statetrack.__file__).parent
 ROOT = Path(__file__).parents[1]
 ORDER = (
     "text figures usual_names errors yaml_text registry plugins settings references "
-    "scoring sources algebra spec data audit ops models predicting training evaluation "
-    "evidence runs sweep atlas report pictures catalogue cli"
+    "scoring sources algebra spec data audit ops models predicting constructions training "
+    "evaluation evidence runs sweep atlas report pictures catalogue cli"
 ).split()
 """A module imports only from its own station and from those before it."""
 

@@ -37,6 +37,24 @@ def test_factors_that_are_computed_without_rounding_are_proven_for_all_lengths()
     assert found.verdict == "all lengths"
 
 
+def test_whole_numbers_that_are_no_powers_of_two_are_proven_for_all_lengths() -> None:
+    """S3 on the lattice A2: states are as many points in general position, (5, 3) among them."""
+    turns = np.array([[[0, -1], [1, -1]], [[0, 1], [1, 0]]])
+    points = [(5, 3)]
+    for point in points:
+        points += [p for turn in turns if (p := tuple(turn @ point)) not in points]
+    assert len(points) == 6
+    states = np.array(points)
+    delta = [[points.index(tuple(turn @ point)) for turn in turns] for point in points]
+    automaton = Automaton(delta, np.arange(6))
+    settings = st.MODELS["bilinear"].settings_class(hidden=2)
+    model = st.MODELS["bilinear"](settings, num_symbols=2, num_labels=6).eval()
+    put(model.weight, turns)
+    put(model.first, states[0])
+    put(model.readout.weight, states @ [[2, -1], [-1, 2]])
+    assert certified(model, automaton).verdict == "all lengths"
+
+
 def test_a_closed_orbit_with_one_wrong_answer_is_not_proven() -> None:
     model, automaton = one_hot("random-fsm")
     put(model.readout.weight, np.eye(5)[[0, 1, 2, 4, 3]])

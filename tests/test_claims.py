@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from statetrack.constructions import Case, NotBuilt, build_case, covering_words, separate
+from statetrack.models import MODELS
 from statetrack.predicting import predict
 from tests.claims import attacking, building, cells
 from tests.claims.building import Budget, build_and_run
 from tests.claims.cells import Cell, Variant, algebra_of, automaton_of
-from tests.claims.constructions import CONSTRUCTIONS, Case, NotBuilt
-from tests.claims.constructions.base import separate
 from tests.claims.running import follow
-from tests.claims.words import covering_words, hard_words
+from tests.claims.words import hard_words
 
 RECORDED = Path(__file__).parent / "claims" / "recorded.json"
 
@@ -37,7 +38,7 @@ def cell_of(model: str, task: str, **options: object) -> Cell:
     return Cell(Variant(model, tuple(options.items())), task, prediction)
 
 
-@pytest.mark.parametrize("model", CONSTRUCTIONS)
+@pytest.mark.parametrize("model", MODELS)
 def test_a_model_built_by_hand_at_the_predicted_size_follows_its_task(model: str) -> None:
     exact = 0
     for variant in cells.variants([model]):
@@ -63,8 +64,8 @@ def test_one_hot_rows_follow_tasks_whose_symbols_permute_the_states_and_others_a
 
 def test_a_model_with_one_wrong_weight_is_found_out() -> None:
     cell = cell_of("bilinear", "s3")
-    case = Case("bilinear", {}, "s3", automaton_of("s3"), algebra_of("s3"), cell.prediction)
-    model = CONSTRUCTIONS["bilinear"](case)
+    case = Case("bilinear", {}, automaton_of("s3"), algebra_of("s3"), cell.prediction)
+    model, _ = build_case(case)
     assert follow(model, case.automaton, 300).exact
     with torch.no_grad():
         model.weight[1, 0, 0] += 1.0
@@ -78,13 +79,9 @@ def test_a_construction_larger_than_predicted_is_not_counted(
     cell = cell_of("bilinear", "s3")
 
     def larger(case: Case) -> object:
-        return case.blank(hidden=1).__class__(
-            case.settings().model_copy(update={"hidden": 5}),
-            num_symbols=case.automaton.num_symbols,
-            num_labels=case.automaton.num_labels,
-        )
+        return build_case(replace(case, options={"hidden": 5}))
 
-    monkeypatch.setitem(building.CONSTRUCTIONS, "bilinear", larger)
+    monkeypatch.setattr(building, "build_case", larger)
     assert build_and_run(cell, Budget(symbols=10)).outcome == "not built"
 
 

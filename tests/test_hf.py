@@ -26,7 +26,9 @@ TINY = {"hidden": 8, "layers": 2, "heads": 2}
 
 MAMBA = {"model_type": "mamba", "hidden_size": 8, "num_hidden_layers": 2, "state_size": 4}
 
-transformers = pytest.importorskip("transformers", reason="statetrack[hf] installs it")
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("transformers") is None, reason="statetrack[hf] installs it"
+)
 
 
 def tiny(name, **settings):
@@ -161,6 +163,8 @@ def test_a_model_is_causal_and_does_what_training_relies_on(name):
     [("hf:mamba", "MambaForCausalLM", "backbone"), ("hf:gpt2", "GPT2LMHeadModel", "transformer")],
 )
 def test_the_hidden_states_are_those_of_the_librarys_own_model(name, whole, decoder):
+    import transformers
+
     model = made(name)
     theirs = getattr(transformers, whole)(model.configuration).eval()
     getattr(theirs, decoder).load_state_dict(model.network.state_dict())

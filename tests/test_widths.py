@@ -9,17 +9,17 @@ import pytest
 import torch
 
 from statetrack.algebra import Algebra, MonoidBudget, analyse, transition_monoid
-from statetrack.algebra.function_spaces import Construction, completions
+from statetrack.algebra.function_spaces import ChosenFunctions, completions
 from statetrack.algebra.representations import commuting_dimension, num_terms
 from statetrack.algebra.smallest_spaces import ChosenSpace
 from statetrack.algebra.width_bounds import width_bounds
+from statetrack.constructions import gains_of, spanning_terms
 from statetrack.evaluation import evaluate
 from statetrack.models import MODELS
 from statetrack.predicting import predict
 from statetrack.settings import build
 from statetrack.sources import Automaton
 from statetrack.spec import load_task
-from tests.spanning_terms import gains_of, spanning_terms
 
 EIGHT_VALUES = Automaton([[*range(8), state] for state in range(8)])
 """A register: eight symbols write a value, one keeps it."""
@@ -91,7 +91,7 @@ def test_where_bounds_do_not_meet_both_are_printed() -> None:
     assert predict(algebra, "bilinear-cp", rank=2).answer == "no"
 
 
-def assert_runs(choice: Construction, automaton: Automaton, algebra: Algebra) -> None:
+def assert_runs(choice: ChosenFunctions, automaton: Automaton, algebra: Algebra) -> None:
     """The real block model with these spaces as blocks is right on 10,000 symbols."""
     size, count = choice.cost, len(choice.parts)
     blocks = np.zeros((automaton.num_symbols, count, size, size))

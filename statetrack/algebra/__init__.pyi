@@ -5,7 +5,7 @@ from .analysis import Algebra as Algebra
 from .analysis import analyse as analyse
 from .closed_covers import FewestStates as FewestStates
 from .closed_covers import fewest_states as fewest_states
-from .function_spaces import Construction as Construction
+from .function_spaces import ChosenFunctions as ChosenFunctions
 from .group_words import chosen_walk as chosen_walk
 from .groups import Group as Group
 from .groups import name_of as name_of
@@ -66,11 +66,14 @@ from .replays import Replayed as Replayed
 from .replays import Steps as Steps
 from .replays import replay as replay
 from .replays import replay_on as replay_on
+from .representations import COMMUTES as COMMUTES
 from .representations import Complexes as Complexes
 from .representations import IrreduciblePart as IrreduciblePart
 from .representations import Irreducibles as Irreducibles
 from .representations import RealType as RealType
 from .representations import character_table as character_table
+from .representations import commuting_dimension as commuting_dimension
+from .representations import commuting_matrices as commuting_matrices
 from .representations import irreducible_parts as irreducible_parts
 from .separation import Labels as Labels
 from .separation import Readout as Readout

@@ -18,7 +18,7 @@ import numpy as np
 
 from statetrack.algebra.closed_covers import FewestStates, fewest_states
 from statetrack.algebra.function_spaces import (
-    Construction,
+    ChosenFunctions,
     FunctionSpaces,
     best_construction,
     completions,
@@ -184,14 +184,14 @@ class Algebra:
         return list(completions(self.machine))
 
     @cached_property
-    def narrowest(self) -> Construction | None:
+    def narrowest(self) -> ChosenFunctions | None:
         """The narrowest linear model that was found; None where the states' indicators are."""
         below = self.linear_dimension or self.num_states
         bound = self.width_bounds.width
         return best_construction(FunctionSpaces.narrowest, self._completed, bound, below)
 
     @cached_property
-    def smallest_blocks(self) -> Construction | None:
+    def smallest_blocks(self) -> ChosenFunctions | None:
         """The linear model of the smallest blocks that was found; None where one block is."""
         below = self.narrowest.cost if self.narrowest else self.linear_dimension or self.num_states
         bound = self.width_bounds.block

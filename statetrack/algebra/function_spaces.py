@@ -64,7 +64,7 @@ BESIDE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class Construction(ChosenSpace):
+class ChosenFunctions(ChosenSpace):
     """Invariant spaces as parts, and the complete machine on whose states they are functions."""
 
     actions: Integers
@@ -92,7 +92,7 @@ class FunctionSpaces:
         """The number S of states."""
         return int(self.actions.shape[1])
 
-    def narrowest(self, bound: int, below: int) -> Construction | None:
+    def narrowest(self, bound: int, below: int) -> ChosenFunctions | None:
         """The space of the smallest dimension that is found, of at least a bound.
 
         None where none below a dimension is found.
@@ -114,7 +114,7 @@ class FunctionSpaces:
             tried = len(spaces)
         return None
 
-    def of_smallest_blocks(self, bound: int, below: int) -> Construction | None:
+    def of_smallest_blocks(self, bound: int, below: int) -> ChosenFunctions | None:
         """Spaces whose largest dimension is as small as is found, of at least a bound."""
         programs = self._most_programs
         tried = 0
@@ -165,9 +165,9 @@ class FunctionSpaces:
 
     def _construction(
         self, spaces: Sequence[Floats], readout: Readout, cost: int, smallest: bool
-    ) -> Construction:
+    ) -> ChosenFunctions:
         parts = tuple(IrreduciblePart(space) for space in spaces)
-        return Construction(parts, cost, smallest, readout, self.actions, self.start)
+        return ChosenFunctions(parts, cost, smallest, readout, self.actions, self.start)
 
     def _grown(self, most: int, seed: int) -> Iterator[Floats]:
         """Invariant spaces of at most some dimension, small ones first, as orthonormal bases."""
@@ -286,11 +286,11 @@ def completions(machine: Machine) -> Iterator[FunctionSpaces]:
 
 
 def best_construction(
-    search: Callable[[FunctionSpaces, int, int], Construction | None],
+    search: Callable[[FunctionSpaces, int, int], ChosenFunctions | None],
     completed: Sequence[FunctionSpaces],
     bound: int,
     below: int,
-) -> Construction | None:
+) -> ChosenFunctions | None:
     """The construction of least cost that a search finds, over all completions of a machine."""
     best = None
     for spaces in completed:

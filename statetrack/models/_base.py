@@ -301,10 +301,10 @@ class LinearModel(RecurrentModel, WithTransition):
     def scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Logits [B, T, C] and the last state [B, H], by the fast recurrence.
 
-        In evaluation, the states of a scale-invariant model are divided by their norm every few
-        steps: logits are positive multiples of those of `forward`, with the same argmax. The last
-        one of a piece that ends between two divisions is multiplied by a power of two, which is
-        exact, so that words can be read in pieces of any size.
+        In evaluation, the states of a scale-invariant model are divided by a power of two every few
+        steps, which is exact: logits are such multiples of those of `forward`. The last state of a
+        piece that ends between two divisions is divided too, so that words can be read in pieces
+        of any size.
         """
         assert isinstance(state, Tensor)
         rescale = self.scale_invariant and not self.training and not torch.is_grad_enabled()
@@ -328,11 +328,8 @@ class LinearModel(RecurrentModel, WithTransition):
 
 
 def _near_one(states: Tensor) -> Tensor:
-    """States [B, H] times a power of two for each word: the largest magnitude is in [1/2, 1)."""
-    _, exponents = torch.frexp(states.abs().amax(1, keepdim=True))
-    # in two halves, since 2 to the power of a whole exponent may be out of range
-    half = exponents // 2
-    return torch.ldexp(torch.ldexp(states, -half), half - exponents)
+    """States [B, H] over a power of two for each word: the largest magnitude is in [1, 2)."""
+    return states / ops.power_of_two(states.abs().amax(1, keepdim=True))
 
 
 class SymbolEmbedding(nn.Module):

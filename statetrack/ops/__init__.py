@@ -13,9 +13,10 @@ followed by `.backward()` does; second derivatives are not supported.
 bfloat16 and float16 (autocast or not) are converted to float32: a recurrence always runs in
 float32 or better, because its rounding errors accumulate over time.
 
-Without gradients, `normalise_every=n` divides each word's state by its norm every n steps, so
-that states of long words neither overflow nor underflow. Where the model is purely multiplicative
-this changes the scale of the state only; it cannot be combined with `inputs`.
+Without gradients, `normalise_every=n` divides each word's state by a power of two every n steps,
+which rounds nothing, so that states of long words neither overflow nor underflow. Where the model
+is purely multiplicative this changes the scale of the state only; it cannot be combined with
+`inputs`.
 
 The layers' recurrences over activations have the layout [B, T, N, ...], with the heads after time,
 and return outputs and the last state: `delta_rule`, `decayed_attention`, `gated_attention`,
@@ -52,6 +53,7 @@ from statetrack.ops.fla import LARGEST_GATED_KEY as LARGEST_GATED_KEY
 from statetrack.ops.lanes import apply as apply
 from statetrack.ops.lanes import in_full_precision as in_full_precision
 from statetrack.ops.lanes import join_lanes as join_lanes
+from statetrack.ops.lanes import power_of_two as power_of_two
 from statetrack.ops.lanes import widened as widened
 from statetrack.ops.layer_operators import ColumnwiseOperators as ColumnwiseOperators
 from statetrack.ops.layer_operators import (
@@ -120,6 +122,7 @@ __all__ = [
     "lookup",
     "native",
     "natively",
+    "power_of_two",
     "rotation_recurrence",
     "sums_between",
     "turning_diagonal",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from statetrack.ops.lanes import is_due
+from statetrack.ops.lanes import is_due, power_of_two
 from statetrack.ops.symbol_tables import lane_symbols
 
 
@@ -156,7 +156,7 @@ def states(
         if terms is not None:
             step.add_(terms[t])
         if is_due(t, normalise_every):
-            step.div_(_norms(step, grouping, t, num_blocks, first.shape[1]))
+            step.div_(power_of_two(_norms(step, grouping, t, num_blocks, first.shape[1])))
     result = first.new_empty(len(steps) + 1, *first.shape)
     result[0] = first
     result[1:] = grouping.restore(placed).view_as(result[1:])
@@ -208,9 +208,9 @@ def _group_words(operators: Tensor, symbols: Tensor) -> Grouping:
 
 def _norms(rows: Tensor, grouping: Grouping, step: int, num_blocks: int, batch: int) -> Tensor:
     """For each place, the largest magnitude in its word's state, over all blocks: [P, 1]."""
-    largest: Tensor = torch.linalg.vector_norm(rows, ord=torch.inf, dim=1)
+    largest = rows.abs().amax(1)
     if num_blocks > 1:
         by_word = largest[grouping.place[step]].view(-1, num_blocks, batch)
         of_all_blocks = by_word.amax(1, keepdim=True).expand_as(by_word)
         largest = of_all_blocks.flatten()[grouping.word[step]]
-    return largest.clamp_min_(torch.finfo(rows.dtype).tiny).unsqueeze(1)
+    return largest.unsqueeze(1)

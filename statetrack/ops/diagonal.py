@@ -131,7 +131,7 @@ def _scan(
 
 
 def _scan_normalised(gains: Tensor, states: Tensor, normalise_every: int) -> None:
-    """The same, each word's state divided by its norm every `normalise_every` steps."""
+    """The same, each word's state divided by a power of two every `normalise_every` steps."""
     steps = states.unbind(0)
     for t, gain in enumerate(gains.unbind(0)):
         torch.mul(gain, steps[t], out=steps[t + 1])

@@ -16,6 +16,14 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+EXPONENTS = {
+    torch.float64: (torch.int64, 0x7FF0_0000_0000_0000),
+    torch.float32: (torch.int32, 0x7F80_0000),
+    torch.bfloat16: (torch.int16, 0x7F80),
+    torch.float16: (torch.int16, 0x7C00),
+}
+"""Integers of the same width, and the bits of the exponent in these."""
+
 P = ParamSpec("P")
 Result = TypeVar("Result")
 
@@ -140,12 +148,21 @@ def is_due(step: int, normalise_every: int) -> bool:
 
 
 def normalise_(state: Tensor, dims: tuple[int, ...]) -> None:
-    """Divide the state by its largest magnitude over `dims`, in place; zeros stay zeros.
+    """Divide the state by a power of two, in place: its largest magnitude over `dims` is in [1, 2).
 
-    The largest magnitude, and not the Euclidean norm, whose squares could overflow.
+    So nothing but the exponent changes, and nothing is rounded. Zeros stay zeros.
     """
-    norm = torch.linalg.vector_norm(state, ord=torch.inf, dim=dims, keepdim=True)
-    state.div_(norm.clamp_min_(torch.finfo(norm.dtype).tiny))
+    state.div_(power_of_two(state.abs().amax(dims, keepdim=True)))
+
+
+def power_of_two(sizes: Tensor) -> Tensor:
+    """The largest power of two that is not above each of some sizes; of 0 the smallest normal one.
+
+    It is the size with the bits of its significand set to 0.
+    """
+    whole, exponent = EXPONENTS[sizes.dtype]
+    bits = sizes.clamp_min(torch.finfo(sizes.dtype).tiny).view(whole)
+    return bits.bitwise_and_(exponent).view(sizes.dtype)
 
 
 def widened(tensor: Tensor) -> Tensor:

@@ -54,8 +54,8 @@ class Operators(abc.ABC):
         """States [T, B, H] after each of the symbols [B, T], from a first state [B, H].
 
         `inputs` [T, B, H] is added at every step; every `normalise_every` steps the state is
-        divided by its norm (0: never); this is for evaluation without `inputs` only. By default
-        one step is one `apply`; a structure with a faster recurrence overrides this method.
+        divided by a power of two (0: never); this is for evaluation without `inputs` only. By
+        default one step is one `apply`; a structure with a faster recurrence overrides this method.
         """
         check_normalise(normalise_every, inputs)
         states = []

@@ -22,13 +22,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack.algebra import Algebra
+from statetrack.constructions import leads_of
 from statetrack.errors import StatetrackError
 from statetrack.models import MODELS
 from statetrack.predicting import predict
 from statetrack.settings import Settings, build
 from statetrack.sources import Automaton, Integers
 from tests.claims.cells import Cell, algebra_of, automaton_of
-from tests.claims.running import leads_of
 from tests.claims.words import hard_words
 
 TRAINED_LENGTH = 16

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from statetrack.algebra import Need, analyse
+from statetrack.constructions import BeyondBudget, Case, NotBuilt, build_case
 from statetrack.models import RecurrentModel
 from statetrack.predicting import predict
 from statetrack.sources import Automaton
 from tests.claims.cells import Cell, algebra_of, automaton_of
-from tests.claims.constructions import CONSTRUCTIONS, BeyondBudget, Case, NotBuilt
 from tests.claims.running import follow
 
 
@@ -20,8 +20,6 @@ class Budget:
 
     size: int = 100
     """The largest predicted value of any setting."""
-    parameters: int = 20_000_000
-    """The most parameters of a model."""
     symbols: int = 10_000
     """The length of every word."""
     words: int = 3
@@ -50,10 +48,11 @@ def built_model(model: str, automaton: Automaton, **options: Any) -> RecurrentMo
     algebra = analyse(automaton)
     prediction = predict(algebra, model, **options)
     assert prediction.can == "yes", prediction.theorem
-    made = CONSTRUCTIONS[model](Case(model, options, "", automaton, algebra, prediction))
+    made, _ = build_case(Case(model, options, automaton, algebra, prediction))
     for need in prediction.needs:
         if need.value is not None:
             assert getattr(made.settings, need.setting) <= max(need.value, 1), need
+    assert isinstance(made, RecurrentModel)
     return made
 
 
@@ -64,20 +63,16 @@ def build_and_run(cell: Cell, budget: Budget) -> Built:
     largest = max((_units(need) for need in cell.prediction.needs), default=0)
     if largest > budget.size:
         return Built(cell, "beyond the budget", f"{largest} > {budget.size}")
-    construct = CONSTRUCTIONS.get(cell.variant.model)
-    if construct is None:
-        return Built(cell, "not built", "no construction for this model")
     automaton = automaton_of(cell.task)
     case = Case(
         cell.variant.model,
         dict(cell.variant.options),
-        cell.task,
         automaton,
         algebra_of(cell.task),
         cell.prediction,
     )
     try:
-        model = construct(case)
+        model, _ = build_case(case)
     except NotBuilt as why:
         return Built(cell, "not built", str(why))
     except BeyondBudget as why:
@@ -85,12 +80,11 @@ def build_and_run(cell: Cell, budget: Budget) -> Built:
     except Exception as why:  # a model that has changed: the others are still to be checked
         return Built(cell, "broken", f"{type(why).__name__}: {why}")
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    if parameters > budget.parameters:
-        return Built(cell, "beyond the budget", f"{parameters:,} parameters")
     for need in cell.prediction.needs:
         value = getattr(model.settings, need.setting)
         if need.value is None or value > max(need.value, 1):
             return Built(cell, "not built", f"{need.setting} = {value} is more than predicted")
+    assert isinstance(model, RecurrentModel)
     found = follow(
         model,
         automaton,

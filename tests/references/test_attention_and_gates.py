@@ -17,9 +17,6 @@ from fla_by_path import fla
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn import functional
-from transformers import LlamaConfig
-from transformers.models.bloom.modeling_bloom import build_alibi_tensor
-from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotaryEmbedding
 
 from statetrack import ops
 from statetrack.errors import SettingsError
@@ -148,6 +145,8 @@ def rotate_as_complex(vectors: Tensor) -> Tensor:
 
 def attention_word_by_word(model: Transformer, symbols: Tensor) -> Tensor:
     """The logits of a Transformer, every position and head by itself."""
+    from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+
     length = symbols.shape[1]
     stream = model.embedding.weight[symbols]
     if model.learned is not None:
@@ -199,6 +198,9 @@ def test_a_transformer_is_softmax_attention_with_its_positions(positions: str) -
 
 
 def test_rotary_attention_is_that_of_llama() -> None:
+    from transformers import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotaryEmbedding
+
     block = make("transformer", norm="none", mlp=0.0, residual=False).blocks[0]
     config = LlamaConfig(
         hidden_size=D, num_attention_heads=N, num_key_value_heads=N, attn_implementation="eager"

@@ -18,8 +18,6 @@ import torch
 from fla_by_path import fla
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import OlmoHybridConfig
-from transformers.models.olmo_hybrid.modeling_olmo_hybrid import OlmoHybridGatedDeltaNet
 
 from statetrack import ops
 from statetrack.models import MODELS, BlockModel
@@ -236,6 +234,9 @@ def test_chunks_of_rwkv7_are_steps_to_rounding() -> None:
 
 @pytest.mark.parametrize("beta", ["unit", "double"])
 def test_a_gated_deltanet_layer_is_that_of_transformers(beta: str) -> None:
+    from transformers import OlmoHybridConfig
+    from transformers.models.olmo_hybrid.modeling_olmo_hybrid import OlmoHybridGatedDeltaNet
+
     ours = make("gated-deltanet", **SMALL, beta=beta)
     assert isinstance(ours, DeltaMixer) and isinstance(ours.forget_gate, ForgetGate)
     assert ours.convolution.filters is not None and ours.gate is not None

@@ -18,8 +18,6 @@ import torch
 from fla_by_path import fla
 from torch import Tensor, nn
 from torch.func import functional_call
-from transformers import RwkvConfig
-from transformers.models.rwkv.modeling_rwkv import RwkvSelfAttention
 
 from statetrack.models import MODELS, BlockModel
 from statetrack.models._blocks import Mixer
@@ -340,6 +338,9 @@ def test_rwkv6_starts_as_in_its_training_code() -> None:
 
 
 def test_the_layer_of_rwkv4_is_that_of_transformers() -> None:
+    from transformers import RwkvConfig
+    from transformers.models.rwkv.modeling_rwkv import RwkvSelfAttention
+
     mixer = make("rwkv4")
     assert isinstance(mixer, RWKV4Mixer)
     inputs = leaf(B, T, D)

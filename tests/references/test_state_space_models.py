@@ -12,9 +12,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import Mamba2Config, MambaConfig
-from transformers.models.mamba.modeling_mamba import MambaMixer as ReferenceMamba
-from transformers.models.mamba2.modeling_mamba2 import Mamba2Mixer as ReferenceMamba2
 
 from statetrack.models import MODELS, State, s4d
 from statetrack.models._blocks import Mixer
@@ -106,9 +103,12 @@ def assert_follows(name: str, equations: Callable[..., Tensor], **options: objec
 
 
 def test_mamba_is_that_of_transformers() -> None:
+    from transformers import MambaConfig
+    from transformers.models.mamba.modeling_mamba import MambaMixer
+
     mixer = make("mamba")
     config = MambaConfig(hidden_size=D, state_size=3, conv_kernel=4, expand=2, num_hidden_layers=1)
-    reference = ReferenceMamba(config, 0)
+    reference = MambaMixer(config, 0)
     weights = copy(
         mixer,
         {
@@ -127,6 +127,9 @@ def test_mamba_is_that_of_transformers() -> None:
 
 
 def test_mamba2_is_that_of_transformers() -> None:
+    from transformers import Mamba2Config
+    from transformers.models.mamba2.modeling_mamba2 import Mamba2Mixer
+
     mixer = make("mamba2")
     config = Mamba2Config(
         hidden_size=D,
@@ -139,7 +142,7 @@ def test_mamba2_is_that_of_transformers() -> None:
         layer_norm_epsilon=1e-5,
         num_hidden_layers=1,
     )
-    reference = ReferenceMamba2(config, 0)
+    reference = Mamba2Mixer(config, 0)
     weights = copy(
         mixer,
         {

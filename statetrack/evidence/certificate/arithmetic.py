@@ -3,13 +3,13 @@
 A state h of n coordinates goes to A(x) h, and what is computed differs from it by at most E(x) |h|,
 coordinate by coordinate. The matrices are those of the weights as they are, in exact arithmetic, up
 to what float64 cannot hold; that is in `own`, which every bound adds. `rounding` covers whatever
-the model runs: `step`, `scan` in pieces of any lengths, any order of summation, fused or separate
-multiplications, and the running normalisation.
+the model runs: `step`, `scan` in pieces of any lengths, any order of summation, and fused or
+separate multiplications. The running normalisation divides by powers of two, which rounds nothing.
 
 With unit roundoff u and gamma_k = k u / (1 - k u), a sum of k products is off by at most gamma_k
 times the sum of their magnitudes (Higham 2002, Accuracy and Stability of Numerical Algorithms,
 section 3.1); a product with a weight that is zero is exact, so k counts the other ones. By
-structure, with 2 u more where states are normalised:
+structure:
 
 - Dense matrices and blocks: gamma_k |A(x)| for k weights in a row. An additive term is one more
   weight, of a coordinate that is always 1.
@@ -179,7 +179,6 @@ def arithmetic_of(model: LinearModel) -> Both:
     summed = isinstance(operators, FactoredOperators) and isinstance(running, DenseOperators)
     of_sums: Floats | float = 0.0
     unit = torch.finfo(model.readout.weight.dtype).eps / 2
-    scaled = 2 * unit if model.scale_invariant else 0.0
     weight, first = exactly(model.readout.weight), exactly(model.first)
     bias = None if model.readout.bias is None else exactly(model.readout.bias)
     terms = None if table is None else exactly(table)
@@ -188,13 +187,13 @@ def arithmetic_of(model: LinearModel) -> Both:
     if isinstance(running, FactoredOperators):
         if bias is not None:
             raise Unsupported("a readout bias beside factored operators")
-        return _factored(running, first, weight, unit, scaled)
+        return _factored(running, first, weight, unit)
     if isinstance(operators, RotationOperators):
         matrices, rounding, size = _rotations(operators, unit)
     elif isinstance(running, DenseOperators | BlockOperators):
         matrices = exactly(running.dense())
         counts = _gamma(_terms(matrices) + (terms is not None) + summed, unit)
-        rounding = (counts[..., None] + scaled) * abs(matrices)
+        rounding = counts[..., None] * abs(matrices)
         size = len(first)
         if isinstance(operators, FactoredOperators):
             matrices, of_sums = _summed(operators)
@@ -202,12 +201,11 @@ def arithmetic_of(model: LinearModel) -> Both:
             size = operators.blocks.shape[-1]
     elif isinstance(operators, DiagonalOperators):
         matrices, size = exactly(operators.dense()), 1
-        rounding = (4 * unit + scaled) * abs(matrices)
+        rounding = 4 * unit * abs(matrices)
     elif isinstance(operators, ComplexDiagonalOperators):
         matrices, size = exactly(operators.dense()), 2
         moduli = np.hypot(*exactly(torch.view_as_real(operators.gains)).transpose(2, 0, 1))
-        every = _assembled(moduli[..., None, None] * np.ones((2, 2)))
-        rounding = 4 * unit * every + scaled * abs(matrices)
+        rounding = 4 * unit * _assembled(moduli[..., None, None] * np.ones((2, 2)))
     else:
         raise Unsupported("operators of this structure")
     executed = Arithmetic(
@@ -302,9 +300,7 @@ def _summed(operators: FactoredOperators) -> tuple[Floats, Floats]:
     return leave @ right.T, own * (abs(leave) @ abs(right).T)
 
 
-def _factored(
-    operators: FactoredOperators, first: Floats, weight: Floats, unit: float, scaled: float
-) -> Both:
+def _factored(operators: FactoredOperators, first: Floats, weight: Floats, unit: float) -> Both:
     left, right = exactly(operators.left), exactly(operators.right)
     gains = exactly(operators.gains)[:, None, :]
     hidden, rank = left.shape
@@ -313,9 +309,9 @@ def _factored(
     leave = left * gains
     sizes = abs(leave)
     together = abs(right.T @ left) + (hidden + 4) * OWN * (abs(right).T @ abs(left))
-    leave_rounding = (_gamma(terms + 3, unit) + 2 * scaled) * sizes
+    leave_rounding = _gamma(terms + 3, unit) * sizes
     read = int((left.any(1) & weight.any(0)).sum())  # C L sums these, wherever `right` is zero
-    of_logits = _gamma(read + terms + 3, unit) + scaled
+    of_logits = _gamma(read + terms + 3, unit)
     _require_range(right.T, leave, abs(weight) @ abs(left), together[None] * abs(gains))
     taken = float(abs(right.T).sum(-1).max() * abs(gains).max())
     given = float(abs(left).sum(-1).max())
@@ -335,7 +331,7 @@ def _factored(
             leave=leave,
             enter_rounding=_gamma(coordinates + 1, unit) * abs(right.T),
             leave_rounding=leave_rounding,
-            rounding=(_gamma(terms + 3, unit) + scaled) * together * abs(gains),
+            rounding=_gamma(terms + 3, unit) * together * abs(gains),
             readout_rounding=abs(weight) @ (of_logits * sizes + leave_rounding),
             first_rounding=_gamma(hidden, unit) * (abs(first) @ abs(right)),
         ),

@@ -25,7 +25,7 @@ measured once, in the norm of the state.
 
 *Range.* What underflows is small beside the largest coordinate of a state, and nothing overflows,
 while that coordinate stays in range (`arithmetic`). A state is c (psi(s) + d); where no state is
-divided c is 1, and c changes only by divisions that make that coordinate 1, or 1/2 to 1. So its
+divided c is 1, and c changes only by divisions that bring that coordinate into [1, 2). So its
 ratio to the largest between two divisions is what counts. Some functional f of the state shows
 that psi(s) + d is not small: its largest coordinate is at least f psi(s) - sum_j |f U_j|* z_j over
 the sum of the magnitudes of f. For each state there are two, the difference of the largest logit

@@ -4,8 +4,8 @@ A sum of products is exact in every order, with fused multiplications or without
 are multiples of a power of two, 2^q, and their magnitudes add up to less than 2^(q + p), p the bits
 of a significand. Where that holds of every step from every state that is reached, and there are
 finitely many states, the model is a finite automaton for words of all lengths. States are divided
-by their largest coordinate now and then; where that is a power of two, nothing changes but the
-exponent, and the states of the divided ones are the same up to a power of two.
+by powers of two now and then: nothing changes but the exponent, and the states of the divided ones
+are the same up to a power of two.
 
 *Chunks.* Gains are scanned in chunks that start from 0 where terms are added, so that numbers occur
 that stepping never makes: s_t = h_t - p_t h_0, with h_0 the state before the chunk and p_t the
@@ -16,7 +16,8 @@ magnitude at most 2 M, so that it is computed exactly where 2 M < 2^(q + p), by 
 and so is s_t + p_t h_0 = h_t.
 
 *Range.* The largest coordinates of states, and of numbers in rank space, lie between 2^-20 and 2^20
-or are 0. So the power of two that divisions have put on a state does, too. Nothing overflows where
+or are 0. A division brings the largest coordinate into [1, 2), so that the power of two that
+divisions have put on a state is in that range, too. Nothing overflows where
 the logits' magnitudes add up to less than 2^100; what underflows is off by at most 2^-126 for each
 product, so by 2^-104 relative to the state before it was divided, which the right label has to
 lead by.
@@ -139,9 +140,8 @@ def _steps(model: LinearModel) -> Step:
     weight = exactly(model.readout.weight)
     bias = np.zeros(len(weight)) if model.readout.bias is None else exactly(model.readout.bias)
     unit = (weight.shape[1] + 2) * 2.0**-BITS * 2
-    divided = model.scale_invariant
     if isinstance(operators, FactoredOperators) and terms is None:
-        return _factored_steps(operators, weight, bias, divided)
+        return _factored_steps(operators, weight, bias)
     gains = isinstance(operators, DiagonalOperators | ComplexDiagonalOperators)
     if not gains and not isinstance(operators, DenseOperators | BlockOperators):
         raise _Rounded
@@ -152,17 +152,13 @@ def _steps(model: LinearModel) -> Step:
     def step(symbol: int, state: Floats) -> tuple[Floats, Floats, Floats]:
         added = None if terms is None else terms[symbol]
         after = exact_product(matrices[symbol], state, added)
-        if divided:
-            _check_power_of_two(after)
         sizes = abs(weight) @ abs(after) + abs(bias)
         return after, weight @ after + bias, _off(sizes, unit, len(after))
 
     return step
 
 
-def _factored_steps(
-    operators: FactoredOperators, weight: Floats, bias: Floats, divided: bool
-) -> Step:
+def _factored_steps(operators: FactoredOperators, weight: Floats, bias: Floats) -> Step:
     """The same through rank space and through the state itself, both of which occur."""
     left, right = exactly(operators.left), exactly(operators.right)
     gains = exactly(operators.gains)
@@ -177,8 +173,6 @@ def _factored_steps(
         gated = exact_product(np.diag(gains[symbol]), narrow, None)
         if not _in_range(np.stack([narrow, gated])):
             raise _Rounded
-        if divided:
-            _check_power_of_two(gated)
         after = exact_product(left, gated, None)
         exact_product(core, gated, None)
         summed = sizes @ abs(gated) + abs(bias)
@@ -199,12 +193,6 @@ def _alone(matrices: Floats) -> Booleans:
     """Whether each row has one number at most that is not 0: [V, n, 1]."""
     found: Booleans = (matrices != 0).sum(-1, keepdims=True) <= 1
     return found
-
-
-def _check_power_of_two(state: Floats) -> None:
-    significand, _ = np.frexp(abs(state).max())
-    if significand not in (0.0, 0.5):
-        raise _Rounded
 
 
 def exact_product(matrix: Floats, vector: Floats, added: Floats | None) -> Floats:

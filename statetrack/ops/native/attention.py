@@ -54,8 +54,13 @@ def replacing_attention(
 
 
 def _attention(state: Tensor, *sequences: Tensor | None) -> tuple[Tensor, Tensor]:
-    more = (None,) * (6 - len(sequences))
-    outputs, last = call(state, _ATTENTION, *sequences, *more)
+    gates = sequences[3]
+    by_head = gates is None or gates.shape[-1] == 1
+    if by_head and len(sequences) == 4:
+        outputs, last = call(state, _DECAYED, *sequences)
+    else:
+        more = (None,) * (6 - len(sequences))
+        outputs, last = call(state, _ATTENTION, *sequences, *more)
     return outputs, last
 
 
@@ -90,6 +95,38 @@ def _attention_backward(
 
 
 _ATTENTION = Loop(_attention_forward, _attention_backward, repeats=True)
+
+
+def _decayed_forward(keep: bool, state: Tensor, *sequences: Tensor | None) -> tuple[Tensor, ...]:
+    sizes = _attention_sizes(sequences)
+    words, steps, heads, _, _, value_size, _ = sizes
+    outputs = state.new_empty(words, steps, heads, value_size)
+    last = state.new_empty(words, *state.shape[1:])
+    kept = states_kept(last, steps, 0, keep)
+    given, strides = rows_of_each(*sequences)
+    arrays = [array_of(part, state) for part in (state, outputs, last, kept)]
+    loops("decayed_attention").decayed_forward(*given, *arrays, *sizes, len(state), strides)
+    return outputs, last, kept
+
+
+def _decayed_backward(
+    inputs: list[Tensor | None], kept: Tensor, by_outputs: Tensor | None, by_last: Tensor | None
+) -> Tensors:
+    state, *sequences = inputs
+    assert state is not None
+    sizes = _attention_sizes(sequences)
+    words, steps, heads, _, _, value_size, _ = sizes
+    given, strides = rows_of_each(*sequences)
+    by_outputs = or_zeros(by_outputs, (words, steps, heads, value_size), state)
+    found = [None if part is None else part.new_empty(part.shape) for part in sequences]
+    by_first = state.new_empty(state.shape) if state.requires_grad else None
+    tensors = (state, kept, by_outputs, by_last, *found, by_first)
+    arrays = [array_of(part, state) for part in tensors]
+    loops("decayed_attention").decayed_backward(*given, *arrays, *sizes, len(state), strides)
+    return by_first, *found
+
+
+_DECAYED = Loop(_decayed_forward, _decayed_backward, repeats=True)
 
 
 def _attention_sizes(sequences: Sequence[Tensor | None]) -> tuple[int, ...]:

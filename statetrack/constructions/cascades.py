@@ -18,12 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from statetrack.algebra import Group, MonoidBudget, transition_monoid
+from statetrack.constructions.case import Case, NotBuilt
 from statetrack.sources import Floats, Integers
-from tests.claims.constructions.base import Case, NotBuilt
 
 
 @dataclass(frozen=True, eq=False)
-class Component:
+class CascadePart:
     """One layer's part of a cascade over given words.
 
     The numbers of the component go to gains * numbers + terms. They start at 0 for a register, and
@@ -59,7 +59,7 @@ def factors_of(group: Group, *, squares: bool) -> list[Factor]:
     return factors
 
 
-def series(case: Case, words: Integers, *, squares: bool) -> list[Component]:
+def series(case: Case, words: Integers, *, squares: bool) -> list[CascadePart]:
     """A component for every factor of a series of the task's group, over words `[B, T]`."""
     machine = case.algebra.machine
     monoid = transition_monoid(machine.actions, MonoidBudget())
@@ -80,7 +80,7 @@ def _factor(group: Group, smaller: Group) -> Factor:
     identity = np.arange(elements.shape[1])
     inside = smaller.permutations.astype(np.int64)
     coset_of: dict[bytes, int] = {}
-    representatives = []
+    representatives: list[Integers] = []
     for element in [identity, *elements]:
         if element.tobytes() in coset_of:
             continue
@@ -137,7 +137,7 @@ def _separating(characters: np.ndarray) -> np.ndarray:
     return np.where(np.abs(exact.imag) < 1e-12, np.round(exact.real) + 0j, exact)
 
 
-def _follow(factor: Factor, moves: Integers) -> Component:
+def _follow(factor: Factor, moves: Integers) -> CascadePart:
     """The cosets and the gains of their characters, where permutations `[B, T, S]` act."""
     which = np.array(
         [[factor.coset_of[move.tobytes()] for move in word] for word in moves], dtype=np.int64
@@ -146,7 +146,7 @@ def _follow(factor: Factor, moves: Integers) -> Component:
     values = np.cumprod(gains, axis=1)
     distance = np.abs(values[:, :, None, :] - factor.characters.T).sum(-1)  # [B, T, K]
     after = distance.argmin(-1)
-    return Component(gains, gains - 1, after)
+    return CascadePart(gains, gains - 1, after)
 
 
 def _left_over(factor: Factor, moves: Integers, after: Integers) -> Integers:
@@ -160,7 +160,7 @@ def _left_over(factor: Factor, moves: Integers, after: Integers) -> Integers:
 # --- registers ---
 
 
-def register(case: Case, words: Integers) -> list[Component]:
+def register(case: Case, words: Integers) -> list[CascadePart]:
     """The state as a unit vector, the start as 0, where every symbol keeps it or resets it."""
     machine = case.algebra.machine
     num_states = len(machine.delta)
@@ -174,7 +174,7 @@ def register(case: Case, words: Integers) -> list[Component]:
     kept = keeps[words][..., None]
     terms = np.where(kept, 0.0, points[machine.delta[0]][words])
     after = machine.automaton.states_after(words).astype(np.int64)
-    return [Component(np.repeat(kept.astype(float), points.shape[1], 2), terms, after)]
+    return [CascadePart(np.repeat(kept.astype(float), points.shape[1], 2), terms, after)]
 
 
-__all__ = ["Component", "Factor", "Floats", "factors_of", "register", "series"]
+__all__ = ["CascadePart", "Factor", "Floats", "factors_of", "register", "series"]

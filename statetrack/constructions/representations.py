@@ -15,19 +15,17 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import block_diag
 
-from statetrack.algebra import Algebra
-from statetrack.algebra.function_spaces import Construction
-from statetrack.algebra.representations import IrreduciblePart
-from statetrack.sources import Floats
-from tests.claims.constructions.base import NotBuilt
-from tests.spanning_terms import gains_of, spanning_terms
+from statetrack.algebra import Algebra, ChosenFunctions, IrreduciblePart
+from statetrack.constructions.case import NotBuilt
+from statetrack.constructions.spanning_terms import gains_of, spanning_terms
+from statetrack.sources import Floats, Integers
 
 SMALL = 1e-9
 """What counts as zero."""
 
 
 @dataclass(frozen=True, eq=False)
-class Representation:
+class LinearRepresentation:
     """Matrices `[V, n, n]` and points `[S, n]`; the rows of states that are never live are 0."""
 
     matrices: Floats
@@ -38,21 +36,21 @@ class Representation:
         """The dimension n."""
         return int(self.points.shape[1])
 
-    def padded(self, size: int) -> Representation:
+    def padded(self, size: int) -> LinearRepresentation:
         """The same in a larger space, with zeros. Raises `NotBuilt` where it is too small."""
         more = size - self.size
         if more < 0:
             raise NotBuilt(f"the representation has {self.size} dimensions, {size} are predicted")
         matrices = np.pad(self.matrices, ((0, 0), (0, more), (0, more)))
-        return Representation(matrices, np.pad(self.points, ((0, 0), (0, more))))
+        return LinearRepresentation(matrices, np.pad(self.points, ((0, 0), (0, more))))
 
 
-def of_part(part: IrreduciblePart, algebra: Algebra) -> Representation:
+def of_part(part: IrreduciblePart, algebra: Algebra) -> LinearRepresentation:
     """An irreducible part of the space of a group machine's states."""
-    return Representation(part.matrices(algebra.machine.delta.T), part.points)
+    return LinearRepresentation(part.matrices(algebra.machine.delta.T), part.points)
 
 
-def of_functions(choice: Construction, algebra: Algebra) -> list[Representation]:
+def of_functions(choice: ChosenFunctions, algebra: Algebra) -> list[LinearRepresentation]:
     """Spaces of functions on the states of a complete machine, which may leave out the sink."""
     live = algebra.machine.live
     found = []
@@ -61,28 +59,30 @@ def of_functions(choice: Construction, algebra: Algebra) -> list[Representation]
         if len(points) < len(live):
             points = np.zeros((len(live), part.dimension))
             points[live] = part.points
-        found.append(Representation(part.matrices(choice.actions), points))
+        found.append(LinearRepresentation(part.matrices(choice.actions), points))
     return found
 
 
-def direct_sum(parts: Sequence[Representation]) -> Representation:
+def direct_sum(parts: Sequence[LinearRepresentation]) -> LinearRepresentation:
     """Representations side by side."""
     matrices = [block_diag(*each) for each in zip(*(p.matrices for p in parts), strict=True)]
-    return Representation(np.stack(matrices), np.column_stack([part.points for part in parts]))
+    return LinearRepresentation(
+        np.stack(matrices), np.column_stack([part.points for part in parts])
+    )
 
 
-def one_hot(algebra: Algebra) -> Representation:
+def one_hot(algebra: Algebra) -> LinearRepresentation:
     """States as unit vectors (Ebrahimi and Memisevic 2025, Proposition 1); a sink is 0."""
     machine = algebra.machine
     live = np.flatnonzero(machine.live)
     points = np.zeros((len(machine.delta), len(live)))
     points[live, np.arange(len(live))] = 1
-    return Representation(
+    return LinearRepresentation(
         np.stack([points[targets][live].T for targets in machine.delta.T]), points
     )
 
 
-def observed(algebra: Algebra) -> Representation:
+def observed(algebra: Algebra) -> LinearRepresentation:
     """What labels and symbols make of the states: as large as the rank of the Hankel matrix.
 
     The space is spanned by the indicators of labels, pulled back through symbols (Carlyle and Paz
@@ -102,10 +102,10 @@ def observed(algebra: Algebra) -> Representation:
         columns = list(basis.T)
     states = np.eye(len(basis)) * machine.live
     moved = np.stack([states[targets] * machine.live[:, None] for targets in machine.delta.T])
-    return Representation(basis.T @ moved.transpose(0, 2, 1) @ basis, basis)
+    return LinearRepresentation(basis.T @ moved.transpose(0, 2, 1) @ basis, basis)
 
 
-def smallest_known(algebra: Algebra) -> Representation:
+def smallest_known(algebra: Algebra) -> LinearRepresentation:
     """The smallest sum of irreducible parts that reads all labels, or of what is observed."""
     found = [one_hot(algebra)]
     if algebra.linear_dimension is not None and algebra.linear_dimension < found[0].size:
@@ -118,7 +118,7 @@ def smallest_known(algebra: Algebra) -> Representation:
     return min(found, key=lambda each: each.size)
 
 
-def smallest_blocks(algebra: Algebra) -> list[Representation]:
+def smallest_blocks(algebra: Algebra) -> list[LinearRepresentation]:
     """Representations whose largest is as small as known: irreducible parts, or a single one."""
     choice = algebra.space and algebra.space.with_smallest_largest(algebra.space.dimensions)
     whole = smallest_known(algebra)
@@ -127,6 +127,26 @@ def smallest_blocks(algebra: Algebra) -> list[Representation]:
     if choice and choice.cost <= whole.size:
         return [of_part(part, algebra) for part in choice.parts]
     return [whole]
+
+
+# --- states as coordinates ---
+
+
+def states_of(algebra: Algebra) -> Integers:
+    """The live states, the start first: the state of every coordinate, `[n]`."""
+    machine = algebra.machine
+    live = np.flatnonzero(machine.live)
+    start = machine.automaton.start
+    return np.concatenate([[start], live[live != start]])
+
+
+def maps_of(algebra: Algebra) -> tuple[Integers, Integers]:
+    """The different maps of coordinates `[K, n]` that symbols make, and each symbol's, `[V]`."""
+    machine, order = algebra.machine, states_of(algebra)
+    place = np.zeros(len(machine.delta), np.int64)
+    place[order] = np.arange(len(order))
+    moves, which = np.unique(place[machine.delta[order]].T, axis=0, return_inverse=True)
+    return moves, which.ravel()
 
 
 # --- sums of terms of rank one ---
@@ -146,7 +166,7 @@ class Terms:
         return int(self.left.shape[1])
 
 
-def fewest_terms(algebra: Algebra) -> tuple[Representation, Terms]:
+def fewest_terms(algebra: Algebra) -> tuple[LinearRepresentation, Terms]:
     """The representation with the fewest known terms of rank one, with these terms."""
     whole = smallest_known(algebra)
     found = [(whole, _terms(whole)), (one_hot(algebra), moves_of(algebra))]
@@ -185,7 +205,7 @@ def _side_by_side(terms: Sequence[Terms]) -> Terms:
     )
 
 
-def _terms(representation: Representation) -> Terms:
+def _terms(representation: LinearRepresentation) -> Terms:
     """All of n x n; the identity and what each symbol turns beside it; each symbol's own terms.
 
     Whichever are fewest. Turns of one plane, which commute, take three (Gauss).
@@ -210,7 +230,7 @@ def _terms(representation: Representation) -> Terms:
     return min([everything, beside, _own_terms(matrices)], key=lambda each: each.rank)
 
 
-def _part_terms(part: Representation) -> Terms:
+def _part_terms(part: LinearRepresentation) -> Terms:
     """The fewest terms for an irreducible part: also those that span all that it has room for."""
     left, right = spanning_terms(part.matrices)
     found = [_terms(part)]

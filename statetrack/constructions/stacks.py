@@ -18,19 +18,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from statetrack.constructions.cascades import CascadePart
+from statetrack.constructions.case import BeyondBudget, Case, NotBuilt
+from statetrack.constructions.covering import covering_words
+from statetrack.constructions.readouts import read_labels
+from statetrack.constructions.weights import inputs_of, inputs_of_mixer, one_hot_embedding, put
 from statetrack.sources import Floats, Integers
-from tests.claims.constructions.base import (
-    BeyondBudget,
-    Case,
-    NotBuilt,
-    inputs_of,
-    inputs_of_mixer,
-    one_hot_embedding,
-    put,
-    read_labels,
-)
-from tests.claims.constructions.cascades import Component
-from tests.claims.words import covering_words
 
 MOST_CONTEXTS = 800
 """Most contexts behind the last of several layers: an MLP has a unit for each of them."""
@@ -40,7 +33,7 @@ STEEP = 40.0
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
+class WantedGates:
     """What a layer's recurrence has to do in every context: numbers go to gains * them + terms."""
 
     inputs: Floats  # [N, D]
@@ -48,28 +41,35 @@ class Wanted:
     terms: np.ndarray  # [N, J]
 
 
-Setter = Callable[[Any, Wanted, int], None]
+Setter = Callable[[Any, WantedGates, int], None]
 """Sets a mixer's weights; its outputs are written from the given column of the stream on."""
 
-Cascade = Callable[[Case, Integers], list[Component]]
+Cascade = Callable[[Case, Integers], list[CascadePart]]
+
+
+def _the_same(numbers: int) -> int:
+    return numbers
+
+
+def _nothing(numbers: int, width: int) -> dict[str, Any]:
+    return {}
 
 
 @dataclass(frozen=True)
-class Layered:
-    """How the layers of a kind of model are made to hold the components of a cascade."""
+class Layer:
+    """How the gates of a kind of layer are set as functions of its inputs."""
 
-    cascade: Cascade
-    setter: Setter
-    columns: Callable[[int], int]
+    set_gates: Setter
+    columns: Callable[[int], int] = _the_same
     """How many columns of the stream a component of J numbers is written to."""
-    free: Callable[[int, int], dict[str, Any]]
-    """Settings that are free, for at most J numbers in a layer and D."""
+    free: Callable[[int, int], dict[str, Any]] = _nothing
+    """Settings that it needs, for at most J numbers in a layer and D."""
 
 
-def build_stack(case: Case, how: Layered) -> Any:
+def build_stack(case: Case, cascade: Cascade, how: Layer) -> Any:
     """The model with a component in each layer; spare layers do nothing."""
     words = covering_words(case.automaton)
-    components = how.cascade(case, words)
+    components = cascade(case, words)
     num_layers = case.sizes.get("layers", 1)
     if len(components) > num_layers:
         raise NotBuilt(f"{len(components)} components are known, {num_layers} are predicted")
@@ -97,9 +97,9 @@ def build_stack(case: Case, how: Layered) -> Any:
             part.reshape(-1, part.shape[-1]) for part in (component.gains, component.terms)
         )
         _check_function(contexts[layer], got, gains, terms)
-        how.setter(
+        how.set_gates(
             block.mixer,
-            Wanted(got.reshape(-1, got.shape[-1])[first], gains[first], terms[first]),
+            WantedGates(got.reshape(-1, got.shape[-1])[first], gains[first], terms[first]),
             begin,
         )
         begin += span
@@ -117,7 +117,9 @@ def build_stack(case: Case, how: Layered) -> Any:
     return model
 
 
-def _contexts(num_symbols: int, words: Integers, components: Sequence[Component]) -> list[Integers]:
+def _contexts(
+    num_symbols: int, words: Integers, components: Sequence[CascadePart]
+) -> list[Integers]:
     """Before each layer and after the last, the number of every position's context: `[B, T]`."""
     found = [np.unique(words, return_inverse=True)[1].reshape(words.shape)]
     for component in components:

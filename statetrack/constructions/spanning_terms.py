@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from statetrack.algebra.representations import COMMUTES, commuting_dimension, commuting_matrices
+from statetrack.algebra import COMMUTES, commuting_dimension, commuting_matrices
 from statetrack.sources import Floats
 
 COMPLEX_TERMS = (

@@ -1,8 +1,7 @@
-"""Delta rules in one layer: products of reflections, one irreducible part in each head.
+"""Delta rules: a reflection for each key, or a beta of 1 that replaces the state's first row.
 
 The state H of a head starts at zero, so it follows G - M, where G = A(x_t) .. A(x_1) M and M is a
 multiple of the identity: with A = I - 2 k k^T, G - M goes to A (G - M) + 2 k v^T for v = -M^T k.
-A symbol's matrix is a product of reflections (Cartan and Dieudonne; Siems et al. 2025).
 
 V symbols, S states, d dimension of a part, n factors, N heads.
 """
@@ -12,22 +11,25 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from torch import nn
 
-from statetrack.sources import Floats
-from tests.claims.constructions import layered
-from tests.claims.constructions.base import (
+from statetrack.constructions.case import Case, NotBuilt
+from statetrack.constructions.readouts import read_labels
+from statetrack.constructions.reflections import reflections_of
+from statetrack.constructions.stacks import Layer, WantedGates
+from statetrack.constructions.weights import (
+    LONG,
     OPEN,
-    Case,
-    NotBuilt,
+    SHUT,
     aim,
     identity_convolution,
     mixer_inputs,
     one_hot_embedding,
     put,
-    read_labels,
     silu_preimage,
+    unit_columns,
 )
-from tests.claims.constructions.mixers import open_delta
+from statetrack.sources import Floats
 
 SCALE = 0.25
 """M, as a multiple of the identity: values are at most as long."""
@@ -50,36 +52,8 @@ ROWS = {2: 96, 3: 256, 4: 512}
 """Key size by the dimension of the largest part."""
 
 
-def reflections_of(matrix: Floats, num_factors: int) -> Floats:
-    """Unit vectors k of reflections I - 2 k k^T whose product, first one first, is the matrix.
-
-    Zero vectors stand for reflections that are not needed: `[num_factors, d]`. Raises `NotBuilt`
-    where more are needed.
-    """
-    left, vectors = matrix.copy(), []
-    while np.abs(left - np.eye(len(left))).max() > 1e-9:
-        deviation = np.linalg.svd(left - np.eye(len(left)))[2][0]  # moved most
-        vector = left @ deviation - deviation
-        vector /= np.linalg.norm(vector)
-        left = left - 2 * np.outer(vector, vector @ left)
-        vectors.append(vector)
-    if len(vectors) > num_factors:
-        raise NotBuilt(f"a symbol needs {len(vectors)} reflections, {num_factors} are predicted")
-    spare = [np.zeros(len(matrix))] * (num_factors - len(vectors))
-    return np.array([*vectors[::-1], *spare])
-
-
-def reflecting(case: Case) -> Any:
+def take_reflections(case: Case, matrices: list[Floats]) -> Any:
     """Parts in heads; where one query does not read a part, a head for each of its coordinates."""
-    if case.sizes.get("layers", 1) > 1:
-        raise NotBuilt("only one layer of reflections is built")
-    if not case.algebra.is_group:
-        return layered.delta(case)
-    space = case.algebra.space
-    choice = space and space.with_smallest_largest(space.codimensions)
-    if not choice:
-        raise NotBuilt("only groups whose space is decomposed are built")
-    matrices = [part.matrices(case.algebra.machine.delta.T) for part in choice.parts]
     generic = [_generic(each.shape[1])[None] for each in matrices]
     coordinates = [np.eye(each.shape[1]) for each in matrices]
     why: NotBuilt | None = None
@@ -154,3 +128,36 @@ def _as_long_as_can_be(columns: Floats) -> Floats:
     turned = np.where(-below > above, -columns, columns)
     least = np.maximum(np.minimum(-below, above), LEAST / LONGEST)
     return np.asarray(turned * (LEAST / least))
+
+
+def set_gates(mixer: Any, wanted: WantedGates, begin: int) -> None:
+    """One head: a beta of 1 replaces the first row of the state, one of 0 keeps all of it."""
+    size, num_contexts = wanted.terms.shape[1], len(wanted.inputs)
+    keeps = wanted.gains[:, :1] == 1
+    queries, keys, values = (np.zeros((num_contexts, count)) for count in mixer.sizes)
+    queries[:, 0] = keys[:, 0] = LONG
+    values[:, :size] = silu_preimage(wanted.terms)
+    aim(mixer.project, wanted.inputs, np.column_stack([queries, keys, values]))
+    identity_convolution(mixer.convolution.filters)
+    beta = np.where(keeps, SHUT, OPEN if mixer.beta_range == 1 else 0.0)
+    betas = np.full((num_contexts, mixer.betas.out_features), SHUT)
+    betas[:, :1] = beta
+    aim(mixer.betas, wanted.inputs, betas)
+    open_delta(mixer, wanted.inputs)
+    unit_columns(mixer.output, begin, size)
+
+
+def open_delta(mixer: Any, inputs: Floats) -> None:
+    """Let nothing decay in a delta rule, and let all outputs through."""
+    if hasattr(mixer, "steps"):  # Kimi delta attention: a gate for each row
+        put(mixer.bias, np.full(mixer.bias.shape, SHUT))
+    elif mixer.forget_gate is not None:
+        put(mixer.forget_gate.bias, np.full(mixer.forget_gate.bias.shape, SHUT))
+    if isinstance(mixer.gate, nn.Linear):
+        aim(mixer.gate, inputs, np.ones((len(inputs), mixer.gate.out_features)))
+
+
+register = Layer(
+    set_gates,
+    free=lambda numbers, _: {"heads": 1, "key_dim": 1, "value_dim": max(numbers, 2)},
+)

@@ -1,0 +1,1 @@
+"""Constructions, one file for each class of recurrence, or for a few that share one."""

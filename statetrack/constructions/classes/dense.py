@@ -1,0 +1,23 @@
+"""A free matrix for every symbol: a representation of the task's machine, as small as is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from statetrack.algebra import Dense
+from statetrack.constructions.case import Case
+from statetrack.constructions.registry import construction, take
+from statetrack.constructions.representations import smallest_known
+
+
+@construction(
+    Dense,
+    name="matrices",
+    equation="h_t = A(x_t) h_{t-1} with A(x) p_s = p_{delta(s, x)}: the point p_s of every state "
+    "is moved as the state is",
+    source="arXiv:2505.21749",
+)
+def matrices(case: Case) -> Any:
+    """The smallest representation that is known, with zeros beside it."""
+    size = case.size(case.prediction.needs[0].setting)
+    return take(case, "matrices", smallest_known(case.algebra).padded(size))

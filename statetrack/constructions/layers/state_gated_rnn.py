@@ -1,0 +1,27 @@
+"""State-gated RNN: as the token-gated one; behind tanh, a unit for each state.
+
+S states, H hidden.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from statetrack.constructions.case import Case
+from statetrack.constructions.layers.token_gated_rnn import take_points
+from statetrack.constructions.weights import OPEN
+
+
+def take_states(case: Case) -> Any:
+    """A unit for each state, 1 in it and -1 in others, and one more that is always -1.
+
+    So the first vector, 0, is in general position to the others, and an affine map can move it as
+    it moves the start. Before tanh 60 stands for 1, so errors vanish.
+    """
+    num_states = len(case.algebra.machine.live)
+    return take_points(case, (2 * np.eye(num_states + 1) - 1)[:num_states], steep=OPEN)
+
+
+__all__ = ["take_points", "take_states"]

@@ -1,0 +1,517 @@
+"""Attention without a softmax under one decay for each head, chunk by chunk, and its backward pass.
+
+With a(s, t) = a_{s+1} + .. + a_t, inside a chunk that begins after S_0,
+
+    y_t = sum_{s <= t} e^a(s, t) (q_t . k_s) v_s + e^a(0, t) S_0^T q_t
+    S_c = e^a(0, c) S_0 + sum_s e^a(s, c) k_s v_s^T
+
+(Dao & Gu 2024, arXiv:2405.21060, section 6): products of small matrices, which take less arithmetic
+than updates of the state one by one. A first state of zeros is not read, and what nobody wants,
+such as a last state, is not computed.
+
+W words, T time, N heads, M heads of keys (N, or 1 for all), K key size, V value size, G gates of a
+head (1 or 0), B words with first states.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.matrix_states import CHUNK, kept_place
+from statetrack.ops.loops.products import (
+    ALL,
+    FROM,
+    UP_TO,
+    keep_first,
+    multiply,
+    sums_between,
+    turned,
+)
+from statetrack.ops.loops.vectors import (
+    LANES,
+    Array,
+    at,
+    exponential,
+    load,
+    load_some,
+    padded,
+    put,
+    splat,
+    store,
+    store_some,
+    total,
+)
+
+
+@compiled
+def _without_state(first: Array, B: int, size: int) -> Any:
+    """Of each of B words, whether its first state is zero."""
+    empty = np.ones(B, np.bool_)
+    for word in range(B):
+        for place in range(word * size, (word + 1) * size):
+            if at(first, place) != first.dtype.type(0):
+                empty[word] = False
+                break
+    return empty
+
+
+@compiled
+def _decays(
+    log_gates: Array, place: int, stride: int, length: int, G: int, decays: Array, since: Array
+) -> None:
+    """Rows t of e^a(s, t), [length, LANES], zeros for s > t; and e^a(0, t) of every t."""
+    one = decays.dtype.type(1)
+    if G == 0:
+        for t in range(length):
+            keep_first(decays, t * LANES, t + 1, splat(one))
+        store(since, 0, splat(one))
+    else:
+        sums_between(log_gates, place, stride, length, decays)
+        summed = decays.dtype.type(0)
+        for t in range(length):
+            keep_first(decays, t * LANES, t + 1, exponential(load(decays, t * LANES)))
+            summed += at(log_gates, place + t * stride)
+            put(since, t, summed)
+        store(since, 0, exponential(load_some(since, 0, length)))
+
+
+@compiled
+def _scaled(
+    rows: Array,
+    place: int,
+    stride: int,
+    factors: Array,
+    first: int,
+    length: int,
+    size: int,
+    found: Array,
+) -> None:
+    """Rows [length, size] times factors, from the start of `found`, whose rows are padded."""
+    for t in range(length):
+        factor = at(factors, first + t)
+        for i in range(0, size, LANES):
+            part = load_some(rows, place + t * stride + i, min(LANES, size - i))
+            store(found, t * padded(size) + i, factor * part)
+
+
+@compiled
+def _add_scaled(
+    rows: Array,
+    factors: Array,
+    first: int,
+    length: int,
+    size: int,
+    found: Array,
+    own: int,
+    own_stride: int,
+) -> None:
+    """Padded rows [length, size] times factors, added to rows of `found`."""
+    for t in range(length):
+        factor = at(factors, first + t)
+        for i in range(0, size, LANES):
+            count = min(LANES, size - i)
+            to = own + t * own_stride + i
+            part = load_some(found, to, count) + factor * load(rows, t * padded(size) + i)
+            store_some(found, to, count, part)
+
+
+@compiled
+def decayed_forward(
+    queries: Array,
+    keys: Array,
+    values: Array,
+    log_gates: Array,
+    first: Array,
+    outputs: Array,
+    last: Array,
+    kept: Array,
+    W: int,
+    T: int,
+    N: int,
+    M: int,
+    K: int,
+    V: int,
+    G: int,
+    B: int,
+    strides: Any,
+) -> None:
+    """Outputs [W, T, N, V], the last state [W, N, K, V] and the states before chunks.
+
+    The last state, and those kept, only unless their arrays are empty; first states are of B words,
+    which repeat. Of the sequences the row (w, t) starts at (w T + t) times its stride.
+    """
+    P, Q, dtype = padded(V), padded(K), first.dtype
+    empty = _without_state(first, B, N * K * V)
+    state = np.zeros(N * K * P, dtype)
+    turned_keys = np.zeros(K * LANES, dtype)
+    scores = np.zeros(CHUNK * LANES, dtype)
+    weights = np.zeros(CHUNK * LANES, dtype)
+    decays = np.zeros(CHUNK * LANES, dtype)
+    since = np.zeros(LANES, dtype)
+    read = np.zeros(CHUNK * P, dtype)
+    decayed = np.zeros(CHUNK * Q, dtype)
+    for word in range(W):
+        held = not empty[word % B]
+        if held:
+            for row in range(N * K):
+                for j in range(0, V, LANES):
+                    place = (word % B * N * K + row) * V + j
+                    store(state, row * P + j, load_some(first, place, min(LANES, V - j)))
+        for start in range(0, T, CHUNK):
+            length = min(CHUNK, T - start)
+            row = word * T + start
+            if kept.size > 0 and start > 0:
+                for head in range(N):
+                    place = kept_place(word * N + head, start, T, K, V)
+                    for i in range(0, K * P, LANES):
+                        store(kept, place + i, load(state, head * K * P + i))
+            for head in range(N):
+                shared = head * K if M > 1 else 0
+                query, key = row * strides[0] + shared, row * strides[1] + shared
+                value, output = row * strides[2] + head * V, (row * N + head) * V
+                if head == 0 or M > 1:
+                    turned(keys, key, strides[1], length, K, turned_keys, LANES)
+                    multiply(
+                        (queries, query, strides[0], 1),
+                        (turned_keys, 0, LANES),
+                        (scores, 0, LANES),
+                        (length, K, LANES),
+                        ALL,
+                        False,
+                    )
+                gate = row * strides[3] + head
+                _decays(log_gates, gate, strides[3], length, G, decays, since)
+                for t in range(length):
+                    weight = load(decays, t * LANES) * load(scores, t * LANES)
+                    keep_first(weights, t * LANES, t + 1, weight)
+                multiply(
+                    (weights, 0, LANES, 1),
+                    (values, value, strides[2]),
+                    (outputs, output, N * V),
+                    (length, length, V),
+                    UP_TO,
+                    False,
+                )
+                if held:
+                    multiply(
+                        (queries, query, strides[0], 1),
+                        (state, head * K * P, P),
+                        (read, 0, P),
+                        (length, K, P),
+                        ALL,
+                        False,
+                    )
+                    _add_scaled(read, since, 0, length, V, outputs, output, N * V)
+                if last.size > 0 or start + length < T:
+                    end = (length - 1) * LANES
+                    _scaled(keys, key, strides[1], decays, end, length, K, decayed)
+                    if held:
+                        factor = at(since, length - 1)
+                        for i in range(head * K * P, (head + 1) * K * P, LANES):
+                            store(state, i, factor * load(state, i))
+                    multiply(
+                        (decayed, 0, 1, Q),
+                        (values, value, strides[2]),
+                        (state, head * K * P, P),
+                        (K, length, V),
+                        ALL,
+                        held,
+                    )
+            held = True
+        if last.size > 0:
+            for row in range(N * K):
+                for j in range(0, V, LANES):
+                    place = (word * N * K + row) * V + j
+                    store_some(last, place, min(LANES, V - j), load(state, row * P + j))
+
+
+@compiled
+def decayed_backward(
+    queries: Array,
+    keys: Array,
+    values: Array,
+    log_gates: Array,
+    first: Array,
+    kept: Array,
+    by_outputs: Array,
+    by_last: Array,
+    by_queries: Array,
+    by_keys: Array,
+    by_values: Array,
+    by_gates: Array,
+    by_first: Array,
+    W: int,
+    T: int,
+    N: int,
+    M: int,
+    K: int,
+    V: int,
+    G: int,
+    B: int,
+    strides: Any,
+) -> None:
+    """The gradients of those of the outputs and, unless empty, of the last state.
+
+    A gate's gradient is the sum over all pairs of positions that it stands between.
+    """
+    P, Q, dtype = padded(V), padded(K), by_outputs.dtype
+    zero = dtype.type(0)
+    empty = _without_state(first, B, N * K * V)
+    adjoint = np.zeros(N * K * P, dtype)
+    turned_adjoint = np.zeros(N * V * Q, dtype)
+    turned_state = np.zeros(V * Q, dtype)
+    turned_keys = np.zeros(K * LANES, dtype)
+    turned_values = np.zeros(V * LANES, dtype)
+    scores = np.zeros(CHUNK * LANES, dtype)
+    weights = np.zeros(CHUNK * LANES, dtype)
+    pairs = np.zeros(CHUNK * LANES, dtype)
+    by_weights = np.zeros(CHUNK * LANES, dtype)
+    by_scores = np.zeros(CHUNK * LANES, dtype)
+    decays = np.zeros(CHUNK * LANES, dtype)
+    since = np.zeros(LANES, dtype)
+    wanted = np.zeros(CHUNK * P, dtype)
+    by_value = np.zeros(CHUNK * P, dtype)
+    by_key = np.zeros(CHUNK * Q, dtype)
+    by_query = np.zeros(CHUNK * Q, dtype)
+    for word in range(W):
+        carried = by_last.size > 0
+        if carried:
+            for row in range(N * K):
+                for j in range(0, V, LANES):
+                    place = (word * N * K + row) * V + j
+                    store(adjoint, row * P + j, load_some(by_last, place, min(LANES, V - j)))
+            for head in range(N):
+                place = (word * N + head) * K * V
+                _turned_to(by_last, place, V, K, V, turned_adjoint, head * V * Q, Q)
+        for start in range((T - 1) // CHUNK * CHUNK, -1, -CHUNK):
+            length = min(CHUNK, T - start)
+            row = word * T + start
+            held = start > 0 or not empty[word % B]
+            needed = start > 0 or by_first.size > 0
+            for head in range(N):
+                shared = head * K if M > 1 else 0
+                query, key = row * strides[0] + shared, row * strides[1] + shared
+                value, output = row * strides[2] + head * V, (row * N + head) * V
+                to_query = row * M * K + shared
+                if head == 0 or M > 1:
+                    turned(keys, key, strides[1], length, K, turned_keys, LANES)
+                    multiply(
+                        (queries, query, strides[0], 1),
+                        (turned_keys, 0, LANES),
+                        (scores, 0, LANES),
+                        (length, K, LANES),
+                        ALL,
+                        False,
+                    )
+                    for t in range(length):
+                        store(by_scores, t * LANES, splat(zero))
+                gate = row * strides[3] + head
+                _decays(log_gates, gate, strides[3], length, G, decays, since)
+                turned(values, value, strides[2], length, V, turned_values, LANES)
+                multiply(
+                    (by_outputs, output, N * V, 1),
+                    (turned_values, 0, LANES),
+                    (by_weights, 0, LANES),
+                    (length, V, LANES),
+                    ALL,
+                    False,
+                )
+                for t in range(length):
+                    decay, score = load(decays, t * LANES), load(scores, t * LANES)
+                    keep_first(weights, t * LANES, t + 1, decay * score)
+                    found = load(by_weights, t * LANES) * decay
+                    keep_first(pairs, t * LANES, t + 1, found * score)
+                    keep_first(by_weights, t * LANES, t + 1, found)
+                    found = load(by_scores, t * LANES) + load(by_weights, t * LANES)
+                    store(by_scores, t * LANES, found)
+                multiply(
+                    (weights, 0, 1, LANES),
+                    (by_outputs, output, N * V),
+                    (by_values, output, N * V),
+                    (length, length, V),
+                    FROM,
+                    False,
+                )
+                if head == N - 1 or M > 1:
+                    multiply(
+                        (by_scores, 0, LANES, 1),
+                        (keys, key, strides[1]),
+                        (by_queries, to_query, M * K),
+                        (length, length, K),
+                        UP_TO,
+                        M == 1 and N > 1,
+                    )
+                    multiply(
+                        (by_scores, 0, 1, LANES),
+                        (queries, query, strides[0]),
+                        (by_keys, to_query, M * K),
+                        (length, length, K),
+                        FROM,
+                        M == 1 and N > 1,
+                    )
+                elif head == 0:
+                    for t in range(length):
+                        for i in range(0, K, LANES):
+                            place, count = to_query + t * K + i, min(LANES, K - i)
+                            store_some(by_queries, place, count, splat(zero))
+                            store_some(by_keys, place, count, splat(zero))
+                end = (length - 1) * LANES
+                if carried:
+                    multiply(
+                        (keys, key, strides[1], 1),
+                        (adjoint, head * K * P, P),
+                        (by_value, 0, P),
+                        (length, K, P),
+                        ALL,
+                        False,
+                    )
+                    _add_scaled(by_value, decays, end, length, V, by_values, output, N * V)
+                    multiply(
+                        (values, value, strides[2], 1),
+                        (turned_adjoint, head * V * Q, Q),
+                        (by_key, 0, Q),
+                        (length, V, Q),
+                        ALL,
+                        False,
+                    )
+                    _add_scaled(by_key, decays, end, length, K, by_keys, to_query, M * K)
+                if held or needed:
+                    _scaled(by_outputs, output, N * V, since, 0, length, V, wanted)
+                if held:
+                    if start > 0:
+                        place = kept_place(word * N + head, start, T, K, V)
+                        turned(kept, place, P, K, V, turned_state, Q)
+                    else:
+                        turned(first, (word % B * N + head) * K * V, V, K, V, turned_state, Q)
+                    multiply(
+                        (wanted, 0, P, 1),
+                        (turned_state, 0, Q),
+                        (by_query, 0, Q),
+                        (length, V, Q),
+                        ALL,
+                        False,
+                    )
+                    for t in range(length):
+                        for i in range(0, K, LANES):
+                            place, count = to_query + t * M * K + i, min(LANES, K - i)
+                            found = load_some(by_queries, place, count)
+                            found = found + load(by_query, t * Q + i)
+                            store_some(by_queries, place, count, found)
+                if G > 0:
+                    _by_gates(
+                        (queries, query, strides[0]),
+                        (keys, key, strides[1]),
+                        by_query,
+                        by_key,
+                        turned_state,
+                        (turned_adjoint, head * V * Q),
+                        pairs,
+                        (decays, end, since),
+                        (length, K, V),
+                        held,
+                        carried,
+                        (by_gates, row * N + head, N),
+                    )
+                if needed:
+                    if carried:
+                        factor = at(since, length - 1)
+                        for i in range(head * K * P, (head + 1) * K * P, LANES):
+                            store(adjoint, i, factor * load(adjoint, i))
+                        for i in range(head * V * Q, (head + 1) * V * Q, LANES):
+                            store(turned_adjoint, i, factor * load(turned_adjoint, i))
+                    multiply(
+                        (queries, query, 1, strides[0]),
+                        (wanted, 0, P),
+                        (adjoint, head * K * P, P),
+                        (K, length, P),
+                        ALL,
+                        carried,
+                    )
+                    if start > 0:
+                        multiply(
+                            (wanted, 0, 1, P),
+                            (queries, query, strides[0]),
+                            (turned_adjoint, head * V * Q, Q),
+                            (V, length, K),
+                            ALL,
+                            carried,
+                        )
+            carried = True
+        if by_first.size > 0:
+            for row in range(N * K):
+                for j in range(0, V, LANES):
+                    place = (word * N * K + row) * V + j
+                    store_some(by_first, place, min(LANES, V - j), load(adjoint, row * P + j))
+
+
+@compiled
+def _turned_to(
+    matrix: Array,
+    place: int,
+    stride: int,
+    rows: int,
+    columns: int,
+    found: Array,
+    own: int,
+    width: int,
+) -> None:
+    """A matrix [rows, columns] transposed, from `own` on, in rows of a width."""
+    for row in range(rows):
+        for column in range(columns):
+            put(found, own + column * width + row, at(matrix, place + row * stride + column))
+
+
+@compiled
+def _product(left: Array, place: int, right: Array, other: int, size: int) -> Any:
+    """The inner product of two vectors."""
+    found = splat(right.dtype.type(0))
+    for i in range(0, size, LANES):
+        count = min(LANES, size - i)
+        found = found + load_some(left, place + i, count) * load_some(right, other + i, count)
+    return total(found)
+
+
+@compiled
+def _by_gates(
+    queries: Any,
+    keys: Any,
+    by_query: Array,
+    by_key: Array,
+    turned_state: Array,
+    turned_adjoint: Any,
+    pairs: Array,
+    decays: Any,
+    sizes: Any,
+    held: bool,
+    carried: bool,
+    by_gates: Any,
+) -> None:
+    """The gradients by a head's log-gates: of pairs, of reads of S_0, of what reaches S_c."""
+    queries, query, query_stride = queries
+    keys, key, key_stride = keys
+    turned_adjoint, own = turned_adjoint
+    decays, end, since = decays
+    length, K, V = sizes
+    by_gates, to, to_stride = by_gates
+    Q = padded(K)
+    through = pairs.dtype.type(0)
+    if held and carried:
+        through = at(since, length - 1) * _product(turned_state, 0, turned_adjoint, own, V * Q)
+    written = pairs.dtype.type(0)
+    for t in range(length):
+        put(by_gates, to + t * to_stride, through + written)
+        if carried:
+            along = _product(keys, key + t * key_stride, by_key, t * Q, K)
+            written += at(decays, end + t) * along
+    row = splat(pairs.dtype.type(0))
+    read = pairs.dtype.type(0)
+    for t in range(length - 1, -1, -1):
+        row = row + load(pairs, t * LANES)
+        store(pairs, t * LANES, row)
+        if held:
+            read += _product(queries, query + t * query_stride, by_query, t * Q, K)
+        found = at(by_gates, to + t * to_stride) + read
+        put(by_gates, to + t * to_stride, found + total(load_some(pairs, t * LANES, t)))
