@@ -10,6 +10,7 @@ G lanes (replicas), B words of each, T time, V symbols, C labels, N numbers of a
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -71,18 +72,15 @@ def _any(array: Array, first: int, count: int) -> bool:
 
 
 @compiled
-def _largest(row: Array, place: int, N: int) -> Any:
-    """The largest magnitude in a row, at least the smallest number that is not denormal."""
+def _normalise(row: Array, place: int, N: int) -> None:
+    """Divide a row by a power of two, so that its largest magnitude is in [1, 2); zeros stay."""
     largest = row.dtype.type(np.finfo(row.dtype).tiny)
     for n in range(place, place + N):
         largest = max(largest, abs(at(row, n)))
-    return largest
-
-
-@compiled
-def _divide(row: Array, place: int, N: int, number: Any) -> None:
+    _, exponent = math.frexp(largest)
+    factor = splat(row.dtype.type(math.ldexp(1.0, exponent - 1)))
     for n in range(0, N, LANES):
-        store(row, place + n, load(row, place + n) / splat(number))
+        store(row, place + n, load(row, place + n) / factor)
 
 
 @compiled
@@ -189,7 +187,7 @@ def matrices_forward(
     """h_t = A(x_t) h_{t-1}, z_t = C h_t: columns [G, V, N, N] of matrices, logits [G, B, T, C].
 
     States are [G, T + 1, B, N], or without `keep` [G, 2, B, N]: those of even and of odd positions.
-    Every so many steps a state is divided by its largest magnitude.
+    Every so many steps a state is divided by a power of two.
     """
     G, B, T, V, C, N = sizes
     keys, words, order = np.empty(B, np.int64), np.arange(B), np.empty(B, np.int64)
@@ -211,7 +209,7 @@ def matrices_forward(
             for word in range(B):
                 row = after + word * N
                 if every > 0 and (t + 1) % every == 0:
-                    _divide(states, row, N, _largest(states, row, N))
+                    _normalise(states, row, N)
                 to = ((lane * B + word) * T + t) * C
                 _read(readout, lane * C * N, states, row, N, C, logits, to)
 
@@ -332,7 +330,7 @@ def factors_forward(
                     gated = load(gains, gain + n) * load(kept, row + n)
                     store(kept, row + later + n, gated)
                 if every > 0 and (t + 1) % every == 0:
-                    _divide(kept, row + later, N, _largest(kept, row + later, N))
+                    _normalise(kept, row + later, N)
                 _read(readout, lane * C * N, kept, row + later, N, C, logits, position * C)
             if t + 1 < T:
                 after = base + (t + 1 if keep else (t + 1) % 2) * B * N
@@ -446,7 +444,7 @@ def blocks_forward(
                         found = found + load(planes, plane) * load(states, before + k * N + n)
                     store(states, after + to * N + n, found)
             if every > 0 and (t + 1) % every == 0:
-                _divide(states, after, b * N, _largest(states, after, b * N))
+                _normalise(states, after, b * N)
             place = (word * T + t) * C
             _read(readout, lane * C * b * N, states, after, b * N, C, logits, place)
 

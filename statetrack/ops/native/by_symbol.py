@@ -1,8 +1,8 @@
 """Recurrences whose operator is the symbol's, with a linear readout, by a loop.
 
 All tensors may have an axis of R replicas first. Results are the logits of all positions, and the
-last state; with `normalise_every` a state is divided by its largest magnitude after so many steps,
-without gradients.
+last state; with `normalise_every` a state is divided by a power of two after so many steps, without
+gradients.
 
 B batch, T time, V symbols, C labels, H hidden, K rank, N blocks, b block size.
 """
