@@ -314,14 +314,15 @@ class RotationOperators(Operators):
 
     angles: Tensor
 
-    def _blocks(self) -> BlockOperators:
+    def blocks(self) -> BlockOperators:
+        """The same maps as matrices of 2 x 2."""
         cos, sin = self.angles.cos(), self.angles.sin()
         rows = torch.stack([cos, -sin, sin, cos], -1)
         return BlockOperators(rows.unflatten(-1, (2, 2)))
 
     @override
     def apply(self, symbols: Tensor, states: Tensor) -> Tensor:
-        return self._blocks().apply(symbols, states)
+        return self.blocks().apply(symbols, states)
 
     @override
     def recur(
@@ -345,7 +346,7 @@ class RotationOperators(Operators):
     ) -> tuple[Tensor, Tensor] | None:
         if not torch.is_grad_enabled():  # sums of angles are more exact on long words
             return None
-        return self._blocks()._read_natively(symbols, first, readout, normalise_every)
+        return self.blocks()._read_natively(symbols, first, readout, normalise_every)
 
     @override
     def select(self, symbols: Tensor) -> RotationOperators:
@@ -353,7 +354,7 @@ class RotationOperators(Operators):
 
     @override
     def dense(self) -> Tensor:
-        return self._blocks().dense()
+        return self.blocks().dense()
 
 
 @dataclass(frozen=True)

@@ -92,8 +92,14 @@ class Population:
         if len(self) > 1 and isinstance(model, SequenceModel) and model.reads_replicas:
             logits: Tensor = functional_call(model, self.parameters | self.buffers, (symbols,))
             return logits
-        vectorises = not isinstance(model, SequenceModel) or model.vectorises
-        return self.through(model, "", vectorises, symbols)
+        return self.through(model, "", self.vectorises, symbols)
+
+    @property
+    def vectorises(self) -> bool:
+        """Whether all replicas are computed as one."""
+        if not isinstance(self.model, SequenceModel):
+            return True
+        return self.model.vectorises_on(next(iter(self.parameters.values())).device)
 
     def through(self, module: nn.Module, name: str, vectorises: bool, *inputs: Tensor) -> Tensor:
         """What a module that has the model as its submodule `name` gives for inputs [R, ...].

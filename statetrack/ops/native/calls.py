@@ -72,7 +72,7 @@ class Loop(NamedTuple):
 def call(first: Tensor, loop: Loop, *inputs: Tensor | None) -> tuple[Tensor, ...]:
     """The results of a loop, also in `vmap`, in the type of the tensor `first`, an input too.
 
-    Symbols stay integers.
+    Whole numbers among the inputs stay as they are.
     """
     given = [
         part.to(first.dtype) if part is not None and part.is_floating_point() else part
