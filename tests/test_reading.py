@@ -124,7 +124,7 @@ def test_normalised_states_give_logits_of_the_same_direction(operators: Operator
 )
 @pytest.mark.parametrize("bias", [False, True])
 def test_a_population_reads_as_each_replica(name: str, bias: bool) -> None:
-    """In one call with all weights, as one at a time and as `vmap` has it; also gradients."""
+    """In one call with all weights, as one at a time and as `vmap` has it; with its gradients."""
     kind = MODELS[name]
     settings = kind.settings_class(readout_bias=bias, hidden=12)
     models = [kind(settings, num_symbols=V, num_labels=C).double() for _ in range(R)]
@@ -140,12 +140,21 @@ def test_a_population_reads_as_each_replica(name: str, bias: bool) -> None:
     together, mapped = run(weights, symbols), vmap(run)(weights, symbols)
     torch.testing.assert_close(together, apart)
     torch.testing.assert_close(mapped, apart)
+    with torch.no_grad():
+        torch.testing.assert_close(run(weights, symbols), apart)
     gradients = [
         torch.autograd.grad(found.square().sum(), list(weights.values()), retain_graph=True)
         for found in (together, mapped)
     ]
     for ours, theirs in zip(*gradients, strict=True):
         torch.testing.assert_close(ours, theirs)
+
+
+def test_a_symbol_without_an_operator_is_refused(operators: Operators) -> None:
+    for wrong in (-1, V):
+        symbols = torch.full((R, B, T), wrong)
+        with pytest.raises(IndexError):
+            operators.read(symbols, normal(R, B, H), normal(R, C, H), kernel="native")
 
 
 def test_what_replicas_cannot_share_is_mapped() -> None:

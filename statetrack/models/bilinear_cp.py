@@ -22,6 +22,8 @@ more than 2^23 products, and in float16 and bfloat16, rank space is kept.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import nn
 
@@ -77,7 +79,7 @@ class BilinearCP(LinearModel):
     def running_operators(self) -> Operators:
         """The matrices A(x) without gradients, unless they are too many; else their factors."""
         operators = self.operators()
-        products = operators.gains.numel() * self.left.shape[0] ** 2
+        products = math.prod(operators.gains.shape[-2:]) * self.left.shape[-2] ** 2
         wide = self.left.dtype in (torch.float32, torch.float64) and self.left.device.type != "mps"
         if torch.is_grad_enabled() or not wide or products > MOST_PRODUCTS:
             return operators

@@ -211,8 +211,9 @@ class FactoredOperators(Operators):
 
     def summed(self) -> DenseOperators:
         """The same operators as matrices, each summed in float64 and rounded once."""
-        scaled = self.left.double() * self.gains.double().unsqueeze(1)  # [V, H, K]
-        return DenseOperators((scaled @ self.right.double().mT).to(self.left.dtype))
+        left, right = (part.double().unsqueeze(-3) for part in (self.left, self.right))
+        scaled = left * self.gains.double().unsqueeze(-2)  # [V, H, K]
+        return DenseOperators((scaled @ right.mT).to(self.left.dtype))
 
     @override
     def _read_natively(

@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
 from statetrack.ops.lanes import check_normalise, in_lanes
-from statetrack.ops.native.calls import Loop, Tensors, array_of, call, loops
+from statetrack.ops.native.calls import Loop, Tensors, array_of, call, flat, loops
 
 LANES = 16
 """Rows of arrays are multiples of so many numbers."""
@@ -31,6 +33,8 @@ def read_by_matrices(
     matrices [V, H, H], symbols [B, T], first [B, H] and readout [C, H] give logits [B, T, C] and
     the last state [B, H].
     """
+    assert matrices.shape[-2:] == (first.shape[-1],) * 2, "matrices are [V, H, H], first [B, H]"
+    _check(symbols, first, readout, 1)
     loop = _loop(_matrices_forward, _matrices_backward, normalise_every)
     parts = in_lanes(first, 2), in_lanes(matrices, 3), in_lanes(symbols, 2), in_lanes(readout, 2)
     logits, last = call(parts[0], loop, *parts[1:])
@@ -51,6 +55,9 @@ def read_by_factors(
     core M [K, K], gains s [V, K], symbols [B, T], first p_0 [B, K] and readout [C, K] give logits
     [B, T, C] and the last z [B, K].
     """
+    assert core.shape[-2:] == (first.shape[-1],) * 2, "core is [K, K], first [B, K]"
+    assert gains.shape[-1] == first.shape[-1], "gains are [V, K], first [B, K]"
+    _check(symbols, first, readout, 1)
     loop = _loop(_factors_forward, _factors_backward, normalise_every)
     parts = [in_lanes(part, 2) for part in (first, core, gains, symbols, readout)]
     logits, last = call(parts[0], loop, *parts[1:])
@@ -65,10 +72,19 @@ def read_by_blocks(
     blocks [V, N, b, b], symbols [B, T], first [B, N, b] and readout [C, N, b] give logits [B, T, C]
     and the last state [B, N, b].
     """
+    num_blocks, size = first.shape[-2:]
+    assert blocks.shape[-3:] == (num_blocks, size, size), "blocks are [V, N, b, b]"
+    _check(symbols, first, readout, 2)
     loop = _loop(_blocks_forward, _blocks_backward, normalise_every)
     parts = in_lanes(first, 3), in_lanes(blocks, 4), in_lanes(symbols, 2), in_lanes(readout, 3)
     logits, last = call(parts[0], loop, *parts[1:])
     return logits.view(*symbols.shape, -1), last.view(first.shape)
+
+
+def _check(symbols: Tensor, first: Tensor, readout: Tensor, axes: int) -> None:
+    """Symbols and a readout fit the first state of `axes` axes: loops would not notice."""
+    assert symbols.shape[:-1] == first.shape[:-axes], "symbols are [B, T], of B first states"
+    assert readout.shape[-axes:] == first.shape[-axes:], "a readout is [C, H] of first [B, H]"
 
 
 def _loop(
@@ -101,8 +117,12 @@ def _sizes(symbols: Tensor, table: Tensor, readout: Tensor, row: int) -> tuple[i
     return (*symbols.shape, table.shape[1], readout.shape[1], row)
 
 
-def _numbers(symbols: Tensor) -> Tensor:
-    return symbols.to(torch.int64)
+def _numbers(symbols: Tensor, num_symbols: int) -> NDArray[np.int64]:
+    """The symbols as numbers; raises `IndexError` for one without an operator."""
+    numbers: NDArray[np.int64] = flat(symbols.to(torch.int64).contiguous())
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < num_symbols:
+        raise IndexError(f"a symbol is not in 0 to {num_symbols - 1}")
+    return numbers
 
 
 def _matrices_forward(
@@ -114,7 +134,7 @@ def _matrices_forward(
     states = first.new_empty(lanes, steps + 1 if keep else 2, words, size)
     logits = first.new_empty(lanes, words, steps, labels)
     given = [array_of(part, first) for part in (columns, starts, weights, states, logits)]
-    numbers = array_of(_numbers(symbols), symbols)
+    numbers = _numbers(symbols, sizes[3])
     loops("by_symbol").matrices_forward(numbers, *given, sizes, every, keep)
     last = _cut(states[:, steps if keep else steps % 2], first)
     return logits, last.contiguous(), states
@@ -141,7 +161,7 @@ def _matrices_backward(
             by_weights,
         )
     ]
-    numbers = array_of(_numbers(symbols), symbols)
+    numbers = _numbers(symbols, sizes[3])
     loops("by_symbol").matrices_backward(numbers, *arrays, sizes, by_last is not None)
     return _cut(by_first, first), _cut(by_rows, matrices), None, _cut(by_weights, readout)
 
@@ -169,7 +189,7 @@ def _factors_forward(
     kept = first.new_empty(lanes, 2, steps if keep else 2, words, size)
     logits = first.new_empty(lanes, words, steps, labels)
     given = [array_of(part, first) for part in (columns, *rows, kept, logits)]
-    numbers = array_of(_numbers(symbols), symbols)
+    numbers = _numbers(symbols, sizes[3])
     loops("by_symbol").factors_forward(numbers, *given, sizes, every, keep)
     last = _cut(kept[:, 1, steps - 1 if keep else (steps - 1) % 2], first)
     return logits, last.contiguous(), kept
@@ -197,7 +217,7 @@ def _factors_backward(
             by_weights,
         )
     ]
-    numbers = array_of(_numbers(symbols), symbols)
+    numbers = _numbers(symbols, sizes[3])
     loops("by_symbol").factors_backward(numbers, *arrays, sizes, by_last is not None)
     by_core, by_gains = _cut(found[0], core), _cut(found[1], gains)
     return _cut(by_first, first), by_core, by_gains, None, _cut(by_weights, readout)
@@ -217,7 +237,7 @@ def _blocks_forward(
     states = first.new_empty(lanes, words, steps + 1 if keep else 2, b, size)
     logits = first.new_empty(lanes, words, steps, labels)
     given = [array_of(part, first) for part in (planes, *rows, states, logits)]
-    numbers = array_of(_numbers(symbols), symbols)
+    numbers = _numbers(symbols, sizes[3])
     loops("by_symbol").blocks_forward(numbers, *given, sizes, b, every, keep)
     last = _cut(states[:, :, steps if keep else steps % 2].mT, first)
     return logits, last.contiguous(), states
@@ -244,7 +264,7 @@ def _blocks_backward(
             by_weights,
         )
     ]
-    numbers = array_of(_numbers(symbols), symbols)
+    numbers = _numbers(symbols, sizes[3])
     loop = loops("by_symbol").blocks_backward
     loop(numbers, *arrays, sizes, blocks.shape[-1], by_last is not None)
     return (
