@@ -35,7 +35,8 @@ class Recurrence(abc.ABC):
     """
 
     def __post_init__(self) -> None:
-        for field in fields(self) if is_dataclass(self) else ():
+        assert is_dataclass(self)
+        for field in fields(self):
             value = getattr(self, field.name)
             if str(field.type).split(" | ")[0] == "Size" and isinstance(value, int):
                 raise SettingsError(
