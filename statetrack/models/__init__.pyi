@@ -17,6 +17,7 @@ from ._blocks import BlockModel as BlockModel
 from ._blocks import LinearMixer as LinearMixer
 from ._checking import Finding as Finding
 from ._checking import check_model as check_model
+from ._checking import told as told
 from ._construction import TRAINING as TRAINING
 from ._construction import check_memory as check_memory
 from ._construction import free_memory as free_memory
