@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STATETRACK := $(CURDIR)/$(BIN)/statetrack
+MODELS := tests/test_every_model.py tests/test_checking.py tests/test_initialisation.py tests/test_ops.py tests/test_training.py
 QUICK := tests/test_architecture.py tests/test_every_model.py tests/test_cli_commands.py
 
 # New processes of tests find their modules compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick lint docs generated benchmarks fuzz claims evidence reproductions cluster clean
+.PHONY: demo test quick models lint docs generated benchmarks fuzz claims evidence reproductions cluster clean
 
 demo: $(VENV)/installed
 	rm -rf demo && mkdir demo
@@ -24,6 +25,11 @@ quick: $(VENV)/installed-dev
 	$(BIN)/ruff check -q .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q -m quick $(QUICK)
+
+# The tests of models where no compiler can be found, with numba and without.
+models: $(VENV)/installed-dev
+	CC=false CXX=false PATH=$(CURDIR)/$(BIN) $(BIN)/python -m pytest -q $(MODELS)
+	CC=false CXX=false PATH=$(CURDIR)/$(BIN) $(BIN)/python -m pytest -q --without numba $(MODELS)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
