@@ -6,6 +6,9 @@ STATETRACK := $(CURDIR)/$(BIN)/statetrack
 MODELS := tests/test_every_model.py tests/test_checking.py tests/test_initialisation.py tests/test_ops.py tests/test_training.py
 QUICK := tests/test_architecture.py tests/test_every_model.py tests/test_cli_commands.py
 
+# Modules are compiled when they are first imported: most of what is installed never is.
+INSTALL := install -q --disable-pip-version-check --no-compile -c constraints.txt
+
 # New processes of tests find their modules compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -67,11 +70,11 @@ cluster: $(VENV)/installed-dev
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/pip $(INSTALL) -e .
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/pip $(INSTALL) -e ".[dev]"
 	touch $@
 
 clean:

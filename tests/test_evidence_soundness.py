@@ -32,7 +32,7 @@ def assert_holds(checks: list[Check], least: int) -> None:
 
 @pytest.mark.parametrize(
     ("count", "sizes"),
-    [(4, (10.0, 0.1)), pytest.param(6, (10.0, 4.0, 2.0, 0.1), marks=pytest.mark.slow)],
+    [(2, (10.0, 0.1)), pytest.param(6, (10.0, 4.0, 2.0, 0.1), marks=pytest.mark.slow)],
 )
 def test_no_word_fails_within_the_certified_length_of_perturbed_tanh_networks(
     count: int, sizes: tuple[float, ...]
