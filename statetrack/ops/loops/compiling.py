@@ -37,7 +37,8 @@ def _of_general_types(dispatcher: Any) -> Any:
 
     def general(kind: Any) -> Any:
         if isinstance(kind, types.BaseTuple):
-            return types.BaseTuple.from_types([general(part) for part in kind.types])
+            parts = cast(Any, kind).types
+            return types.BaseTuple.from_types([general(part) for part in parts])
         return types.unliteral(kind)
 
     def of_general_types(args: Any, kws: Any) -> Any:
