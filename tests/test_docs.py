@@ -405,12 +405,12 @@ def written(tmp_path_factory):
         for line in (
             f"{train} --out run",
             "eval run --length 20 --samples 10",
-            "certify run --seconds 0.5",
-            "probe run --seconds 2",
+            "certify run --seconds 0.2",
+            "probe run --seconds 0.5",
             f"{gen} --test-length 20 --format jsonl --out words",
             f"{gen} --test-length 20 --format npz --out arrays",
             f"{gen} --test-length 20 --format csv --out csv",
-            "reproduce suite.yaml --jobs 1 --stress-seconds 0.5 --out suite",
+            "reproduce suite.yaml --jobs 1 --stress-seconds 0.2 --out suite",
         ):
             assert run(line.split()) == 0, line
     return folder
@@ -475,7 +475,7 @@ def test_eval_json_has_the_documented_keys(written, monkeypatch, capsys):
     assert keys_of(printed["rows"]) == documented("A row of eval --json")
     assert keys_of(printed["rows"]) | {"evaluation_seed", "weights"} == documented("eval.jsonl")
     asked = ["eval", "run", "--length", "20", "--samples", "10", "--json", "--errors", "1"]
-    assert run([*asked, "--stress", "--seconds", "2"]) == 0
+    assert run([*asked, "--stress", "--seconds", "0.5"]) == 0
     printed = json.loads(capsys.readouterr().out)
     for name in ("stress", "errors"):
         assert keys_of(printed[name]) == documented(f"An entry of {name} in eval --json")
@@ -483,7 +483,7 @@ def test_eval_json_has_the_documented_keys(written, monkeypatch, capsys):
 
 def test_certify_json_has_the_documented_keys(written, monkeypatch, capsys):
     monkeypatch.chdir(written)
-    assert run(["certify", "run", "--seconds", "0.5", "--json"]) == 0
+    assert run(["certify", "run", "--seconds", "0.2", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert set(printed) == documented("certify --json")
     assert keys_of(printed["replicas"]) == documented("A replica in certify --json")
@@ -503,7 +503,7 @@ def test_reports_have_the_documented_keys_and_columns(written, monkeypatch, caps
 
 def test_probe_json_has_the_documented_keys(written, monkeypatch, capsys):
     monkeypatch.chdir(written)
-    assert run(["probe", "run", "--seconds", "2", "--json"]) == 0
+    assert run(["probe", "run", "--seconds", "0.5", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert set(printed) == documented("probe --json")
     assert keys_of(printed["replicas"]) == documented("A replica in probe --json")
