@@ -270,6 +270,11 @@ class BlockModel(RecurrentModel, Generic[SettingsT]):
             after.append(own)
         return self.readout(self.norm(stream)), tuple(after)
 
+    def forward(self, symbols: Tensor) -> Tensor:
+        """Logits [B, T, C] of int64 symbols [B, T]."""
+        with ops.native.without_last_states():
+            return super().forward(symbols)
+
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Logits [B, C] and the next state, after one symbol per word, [B]."""
         return self.scan(symbols, state)

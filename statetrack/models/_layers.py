@@ -70,8 +70,9 @@ class ShortConvolution(WithKernel):
             activated = isinstance(self.activation, nn.SiLU)
             outputs = native.convolution(inputs, state, weights, filters.bias, activated=activated)
             late = inputs[:, max(0, inputs.shape[1] - before) :]
-            window = torch.cat([state, late], 1)[:, late.shape[1] :]
-            return outputs if activated else self.activation(outputs), window
+            if late.shape[1] < before:
+                late = torch.cat([state, late], 1)[:, late.shape[1] :]
+            return outputs if activated else self.activation(outputs), late
         seen = torch.cat([state, inputs if inputs.dim() == 3 else inputs.unsqueeze(1)], 1)
         if inputs.dim() == 2:
             outputs = torch.einsum("bkd,dk->bd", seen, weights)

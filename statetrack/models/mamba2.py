@@ -136,8 +136,9 @@ class Mamba2Mixer(AffineMixer[tuple[Window, Tensor], Mamba2Terms]):
         """What is read [B, T, heads, P], and the last states."""
         x, writings, readings, steps, log_decays, _ = terms
         queries, keys = readings.unsqueeze(2), writings.unsqueeze(2)
-        values = steps.unsqueeze(-1) * x
-        return ops.decayed_attention(queries, keys, values, log_decays, memory, kernel=self.kernel)
+        return ops.decayed_attention(
+            queries, keys, x, log_decays, memory, weights=steps, kernel=self.kernel
+        )
 
     def operators(self, terms: Mamba2Terms) -> Operators:
         """The decay of every head, on all N P numbers of its state."""

@@ -328,9 +328,11 @@ def remember_by_loop(
         highest = torch.maximum((log_input - sums).cummax(1).values, maxima.unsqueeze(1))
         running = sums + highest
         before = torch.cat([maxima.unsqueeze(1), running[:, :-1]], 1)
-    keys = keys * torch.exp(log_input - running).unsqueeze(-1)
+    weights = torch.exp(log_input - running)
     log_decays = log_forget + (before - running)
-    read, matrices = native.decayed_attention(queries, keys, values, log_decays, matrices)
+    read, matrices = native.decayed_attention(
+        queries, keys, values, log_decays, matrices, weights=weights
+    )
     return normalised(read, running), matrices, running[:, -1]
 
 

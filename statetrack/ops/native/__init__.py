@@ -20,6 +20,7 @@ from statetrack.ops.native.diagonal import gated_diagonal as gated_diagonal
 from statetrack.ops.native.diagonal import turning_diagonal as turning_diagonal
 from statetrack.ops.native.gates import gated as gated
 from statetrack.ops.native.gates import mixed as mixed
+from statetrack.ops.native.matrix_states import without_last_states as without_last_states
 from statetrack.ops.native.norms import normalised as normalised
 from statetrack.ops.native.scalar_lstm import scalar_lstm as scalar_lstm
 from statetrack.ops.native.selective_diagonal import selective_diagonal as selective_diagonal
@@ -39,4 +40,5 @@ __all__ = [
     "selective_diagonal",
     "turning_diagonal",
     "why_not",
+    "without_last_states",
 ]

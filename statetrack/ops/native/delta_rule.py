@@ -8,7 +8,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from statetrack.ops.native.calls import Loop, Tensors, array_of, call, loops, or_zeros, rows_of_each
-from statetrack.ops.native.matrix_states import states_kept
+from statetrack.ops.native.matrix_states import last_state, states_kept
 
 
 def delta_rule(
@@ -43,10 +43,10 @@ def _delta_forward(
     sizes = _delta_sizes(queries, keys, values, log_gates)
     words, steps, heads, _, _, value_size, _ = sizes
     outputs = state.new_empty(words, steps, heads, value_size)
-    last = state.new_empty(words, *state.shape[1:])
+    last, room = last_state(state, words)
     kept = states_kept(last, steps, steps * sizes[3], keep)
     given, strides = rows_of_each(queries, keys, values, betas, log_gates)
-    arrays = [array_of(part, state) for part in (state, outputs, last, kept)]
+    arrays = [array_of(part, state) for part in (state, outputs, room, kept)]
     loops("delta_rule").delta_forward(*given, *arrays, *sizes, len(state), strides)
     return outputs, last, kept
 

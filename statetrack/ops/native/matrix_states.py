@@ -1,10 +1,38 @@
-"""What is kept of matrix states for a backward pass."""
+"""The last of matrix states, where it is wanted, and what is kept for a backward pass."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from torch import Tensor
 
 from statetrack.ops.native.calls import loops
+
+_NO_LAST_STATES: ContextVar[bool] = ContextVar("_NO_LAST_STATES", default=False)
+
+
+@contextmanager
+def without_last_states() -> Iterator[None]:
+    """Inside it nobody reads a last state, so that it need not be computed: it is NaN."""
+    token = _NO_LAST_STATES.set(True)
+    try:
+        yield
+    finally:
+        _NO_LAST_STATES.reset(token)
+
+
+def last_state(first: Tensor, words: int) -> tuple[Tensor, Tensor | None]:
+    """The last state [W, N, K, V], and the same as room for it; NaN and None where it is not read.
+
+    Large states take longer to write than short words to read.
+    """
+    if _NO_LAST_STATES.get():
+        return first.new_full((), math.nan).expand(words, *first.shape[1:]), None
+    last = first.new_empty(words, *first.shape[1:])
+    return last, last
 
 
 def states_kept(state: Tensor, steps: int, corrections: int, keep: bool) -> Tensor:
