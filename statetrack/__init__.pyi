@@ -21,6 +21,8 @@ from .evidence.searches import probe as probe
 from .evidence.snapping import Snapped as Snapped
 from .evidence.snapping import snap as snap
 from .evidence.worst_words import stress as stress
+from .exporting import Exported as Exported
+from .exporting import export as export
 from .models import MODELS as MODELS
 from .models._base import LinearModel as LinearModel
 from .models._base import RecurrentModel as RecurrentModel
@@ -35,6 +37,8 @@ from .predicting import predict as predict
 from .report.entries import Entry as Entry
 from .report.gathering import make_report as make_report
 from .report.wanted import Report as Report
+from .rounding import Rounding as Rounding
+from .rounding import load_rounding as load_rounding
 from .runs.config import Experiment as Experiment
 from .runs.rows import Evaluation as Evaluation
 from .runs.rows import EvaluationRow as EvaluationRow

@@ -24,7 +24,8 @@ from torch import Tensor, nn
 
 from statetrack.data import measured_floors, stream_words, whole_words
 from statetrack.errors import SettingsError
-from statetrack.models import Scanning, Stepping
+from statetrack.models import Rounded, Scanning, Stepping
+from statetrack.rounding import Rounding, load_rounding
 from statetrack.scoring import Score, Tally, ratio, score_of
 from statetrack.sources import Batch, Source
 from statetrack.spec import Task, load_task
@@ -56,6 +57,7 @@ def evaluate(
     num_words: int = 2000,
     seed: int = 0,
     device: torch.device | str | None = None,
+    rounding: Rounding | str | Path | None = None,
 ) -> Iterator[Score]:
     """Score any module from symbols [B, T] to logits [B, T, C] at each length, in rising order.
 
@@ -65,10 +67,12 @@ def evaluate(
     or `step` reads long words in constant memory. Words are put on `device`, by default that of the
     model's first parameter. An answer whose logits are not all finite is wrong, and the score says
     from which position there are such (`nonfinite_from`). The model runs in evaluation mode, and
-    its mode is restored afterwards.
+    its mode is restored afterwards. `rounding` is a rounding model under which it is computed, its
+    name, a type of the state or a file.
 
     Raises `SettingsError` where there are no lengths or words, for lengths that are too long for
-    the source, and where the number of labels of the logits is not that of the task.
+    the source, where the number of labels of the logits is not that of the task, and for casts that
+    the model has no place for.
     """
     if not lengths or num_words < 1:
         raise SettingsError(
@@ -78,6 +82,8 @@ def evaluate(
     source = load_task(task).source if isinstance(task, Task | str | Path) else task
     rising = sorted(set(lengths))
     source.check_length(rising[-1])
+    if rounding is not None:
+        model = Rounded(model, load_rounding(rounding))
     source = source.part("test")
     reader = _Reader(model, source.num_labels, torch.device(device or _device_of(model)))
     with _evaluating(model):

@@ -17,9 +17,9 @@ pytestmark = pytest.mark.quick
 PACKAGE = Path(statetrack.__file__).parent
 ROOT = Path(__file__).parents[1]
 ORDER = (
-    "text figures usual_names errors yaml_text registry plugins settings references "
+    "text figures usual_names errors yaml_text registry plugins settings rounding references "
     "scoring sources algebra spec data audit ops models predicting constructions training "
-    "evaluation evidence runs sweep atlas report pictures catalogue cli"
+    "evaluation evidence runs exporting sweep atlas report pictures catalogue cli"
 ).split()
 """A module imports only from its own station and from those before it."""
 

@@ -133,6 +133,7 @@ def test_rows_have_the_documented_names_as_json_and_as_csv(
     result = json.loads(capsys.readouterr().out)
     assert set(result) == {"run", "task", "model", "unfinished", "extended_at"} | {
         "merging",
+        "rounding",
         "rows",
     }
     names = {

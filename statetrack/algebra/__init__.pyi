@@ -18,6 +18,8 @@ from .images import images_of as images_of
 from .images import settled as settled
 from .krohn_rhodes import Cascade as Cascade
 from .krohn_rhodes import cascade_of as cascade_of
+from .lattices import IntegerAction as IntegerAction
+from .lattices import action_on as action_on
 from .machine import Machine as Machine
 from .machine import needed_machine as needed_machine
 from .merging import Merging as Merging
@@ -33,11 +35,14 @@ from .monoid_facts import ComplexityClass as ComplexityClass
 from .monoid_facts import MonoidFacts as MonoidFacts
 from .monoid_facts import Subgroup as Subgroup
 from .prediction import Answer as Answer
+from .prediction import Generalisation as Generalisation
 from .prediction import Need as Need
 from .prediction import Prediction as Prediction
 from .prediction import Size as Size
 from .prediction import Witness as Witness
 from .prediction import Word as Word
+from .rational_spaces import narrowest_rational as narrowest_rational
+from .rational_spaces import smallest_rational_blocks as smallest_rational_blocks
 from .recurrences.base import LinearRecurrence as LinearRecurrence
 from .recurrences.base import Recurrence as Recurrence
 from .recurrences.base import Undecided as Undecided

@@ -17,6 +17,10 @@ from typing import Any
 import numpy as np
 
 from statetrack.algebra.closed_covers import FewestStates, fewest_states
+from statetrack.algebra.counters import (
+    counters_at_end,
+    one_idempotent_each,
+)
 from statetrack.algebra.function_spaces import (
     ChosenFunctions,
     FunctionSpaces,
@@ -154,6 +158,42 @@ class Algebra:
         return None
 
     @cached_property
+    def c_rasp(self) -> bool | None:
+        """Whether labels are in C-RASP where they are asked for after the end of a word.
+
+        None where that takes too much work.
+        """
+        return counters_at_end(self.machine).tell_all
+
+    @cached_property
+    def c_rasp_in_place(self) -> bool | None:
+        """Whether they are where they are asked for at the last symbol, which is seen.
+
+        None where that takes too much work, or where the states that counters do not tell apart
+        need not be told apart for the words and labels that there are.
+        """
+        _, counters = self.witnesses.counters
+        if counters.tell_all is False and self.witnesses.uncounted is None:
+            return None
+        return counters.tell_all
+
+    @cached_property
+    def one_idempotent_each(self) -> bool | None:
+        """Whether no two idempotents of the monoid are in one R-class; None without its elements.
+
+        The languages of such monoids are called R_G, those that are aperiodic too R-infinity (Yang
+        et al. 2026, arXiv:2608.13433); those of R-trivial monoids and of C-RASP are among them.
+        """
+        return None if self.elements is None else one_idempotent_each(self.elements)
+
+    @property
+    def r_infinity(self) -> bool | None:
+        """Whether the monoid is aperiodic beside; None where that is not known."""
+        if self.monoid is not None and not self.monoid.aperiodic:
+            return False
+        return None if self.monoid is None else self.one_idempotent_each
+
+    @cached_property
     def last_but_one_matters(self) -> bool | None:
         """Whether labels show the order of two symbols in a row before the last symbol.
 
@@ -248,6 +288,10 @@ class Algebra:
             "r_trivial": self.machine.partially_ordered,
             "l_trivial": facts and facts.l_trivial,
             "j_trivial": facts and facts.j_trivial,
+            "c_rasp": self.c_rasp,
+            "c_rasp_in_place": self.c_rasp_in_place,
+            "r_infinity": self.r_infinity,
+            "r_g": self.one_idempotent_each,
             "quasi_aperiodic": facts and facts.quasi_aperiodic,
             "nilpotent": facts and facts.nilpotent,
             "solvable": facts and facts.solvable,

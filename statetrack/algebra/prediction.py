@@ -14,7 +14,7 @@ Answer = Literal["yes", "no", "unknown"]
 
 Word = tuple[int, ...]
 
-Kind = Literal["powers", "group", "count", "order", "far order", "merge", "return"]
+Kind = Literal["powers", "group", "count", "order", "far order", "merge", "return", "balance"]
 """What words show:
 
 - `powers`: one word w, whose powers take the states round, so that the labels after u w^n v, with u
@@ -31,9 +31,12 @@ Kind = Literal["powers", "group", "count", "order", "far order", "merge", "retur
   after the suffix tell these states apart.
 - `return`: words x and y that lead from one state to the other and back: the labels after
   u (x y)^n v and u (x y)^n x v are different.
+- `balance`: a word w from one state to another, and words x and y from the first back to it. Every
+  counter whose sums vanish along all cycles, and which may look at what such counters told before,
+  adds as much along x as along `order` readings of w and one of y: so none tells the states apart.
 
-A suffix of `powers`, `group` and `count` is not empty, and two states are one there where they
-behave alike from the next symbol on: as the states of a Mealy machine are.
+A suffix of `powers`, `group`, `count` and `balance` is not empty, and two states are one there
+where they behave alike from the next symbol on: as the states of a Mealy machine are.
 """
 
 SAYS: dict[Kind, str] = {
@@ -46,11 +49,15 @@ SAYS: dict[Kind, str] = {
     "merge": "x merges two states, after u and u', that v tells apart",
     "return": "x leads to another state and y back: after u (x y)^n v and u (x y)^n x v the labels "
     "are different",
+    "balance": "w leads from one state to another, x and y back to the first; every counter that "
+    "returns to its value on all cycles adds as much on x as on {order} w and y: none tells the "
+    "states apart",
 }
 LETTERS: dict[Kind, tuple[str, ...]] = {
     "powers": ("w",),
     "count": ("g", "e"),
     "far order": ("e", "x", "y"),
+    "balance": ("w", "x", "y"),
 }
 
 
@@ -87,7 +94,7 @@ class Witness:
     suffixes: tuple[Word, ...]
     """Words after which labels tell states apart."""
     order: int = 2
-    """The period of the labels, the order of the group, or 2 different labels."""
+    """The period of the labels, the order of the group, a number of readings, or 2 labels."""
     group: str = ""
     """The name of the group; empty for other kinds."""
     abelian: bool | None = None
@@ -183,6 +190,24 @@ class Size:
 
 
 @dataclass(frozen=True)
+class Generalisation:
+    """Whether a model that is trained on short words is expected to answer right on longer ones.
+
+    It is another question than whether some weights track the task, and asked of causal attention
+    alone: of all weights that do for the lengths of training, which ones does training find?
+    """
+
+    answer: Answer
+    theorem: str
+    source: str
+    witness: Witness | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; the witness stands among those of the task."""
+        return {"answer": self.answer, "theorem": self.theorem, "source": self.source}
+
+
+@dataclass(frozen=True)
 class Prediction:
     """What theory says of one class of models on one task.
 
@@ -206,6 +231,14 @@ class Prediction:
 
     A size is that of a setting in `needs`, or a longest word that can be read at all.
     """
+    generalises: Generalisation | None = None
+    """The second answer, for causal attention; None for other models."""
+
+    @property
+    def witnesses(self) -> tuple[Witness, ...]:
+        """Those of both answers, the first answer's first."""
+        longer = None if self.generalises is None else self.generalises.witness
+        return tuple(each for each in (self.witness, longer) if each is not None)
 
     @property
     def size(self) -> int | None:
@@ -252,4 +285,5 @@ class Prediction:
             "needs": [asdict(need) for need in self.needs],
             "robust": self.robust,
             "margin": self.margin,
+            "generalises": self.generalises and self.generalises.to_json(),
         }

@@ -7,12 +7,14 @@ another library. How many permutations some generate is left to a chain of stabi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from statetrack.algebra.counters import Counters, counters_of_labels
 from statetrack.algebra.prediction import Kind, Witness, Word, period_of
 from statetrack.algebra.stabilizer_chain import StabilizerChain
 from statetrack.sources import Automaton, BreadthFirst, orbits
@@ -292,6 +294,62 @@ def _return(witness: Witness, walk: _Walker) -> str:
     return "labels after u (x y)^n v and u (x y)^n x v differ for all n"
 
 
+def _balance(witness: Witness, walk: _Walker) -> str:
+    way, more, fewer = witness.words
+    (suffix,) = witness.suffixes
+    begin, end = witness.states
+    _need(walk.from_start(witness.access) == begin, "the access leads elsewhere")
+    _need(walk.after(begin, way) == end, "the word leads elsewhere")
+    _need(bool(suffix) and walk.told_apart(begin, end, suffix), "the labels are the same")
+    for loop in (more, fewer):
+        back = walk.after(begin, loop)
+        _need(walk.alike(back, begin), "a word does not lead back")
+    number_of, counters = _counters(walk.steps)
+    assert counters.classes is not None
+
+    def letters(word: Word) -> Counter[tuple[int, int]]:
+        read: Counter[tuple[int, int]] = Counter()
+        state = begin
+        for symbol in word:
+            assert counters.classes is not None
+            read[symbol, int(counters.classes[number_of[state]])] += 1
+            state = walk.after(state, (symbol,))
+        return read
+
+    once, left, right = letters(way), letters(more), letters(fewer)
+    for letter in {*once, *left, *right}:
+        same = left[letter] == witness.order * once[letter] + right[letter]
+        _need(same, "a counter can tell the words apart")
+    return "what balanced counters add on the words is equal, while labels tell the states apart"
+
+
+def _counters(steps: Steps) -> tuple[dict[int, int], Counters]:
+    """By state, its number where states that answer alike are one; and what counters tell."""
+    delta = [[0] * steps.num_symbols]  # what is not drawn leads to state 0, and stays there
+    place: dict[int, int] = {}
+    answers: list[Hashable | None] = [None]
+
+    def followed(state: int) -> Iterator[tuple[int, int]]:
+        for symbol in range(steps.num_symbols):
+            if (target := steps.step(state, symbol)) is not None:
+                yield symbol, target
+
+    for state, taken in BreadthFirst([steps.start], followed):
+        _need(len(place) < MOST_STEPS, "there are too many states")
+        for each in (state, *(target for _, target, _ in taken)):
+            if each not in place:
+                place[each] = len(delta)
+                delta.append([0] * steps.num_symbols)
+                answers.append(steps.label(each))
+        for symbol, target, _ in taken:
+            delta[place[state]][symbol] = place[target]
+    known = {label: number for number, label in enumerate(dict.fromkeys(answers))}
+    numbers, counters = counters_of_labels(
+        np.array(delta), np.array([known[label] for label in answers])
+    )
+    return {state: int(numbers[row]) for state, row in place.items()}, counters
+
+
 _CHECKS: dict[Kind, Callable[[Witness, _Walker], str]] = {
     "powers": _powers,
     "group": _group,
@@ -300,4 +358,5 @@ _CHECKS: dict[Kind, Callable[[Witness, _Walker], str]] = {
     "far order": _far_order,
     "merge": _merge,
     "return": _return,
+    "balance": _balance,
 }

@@ -14,12 +14,14 @@ Letters: C classes, N words, P places.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
+from statetrack.algebra.counters import Counters, counters_in_place
 from statetrack.algebra.groups import factorise
 from statetrack.algebra.images import HolonomyGroup, StateImages
 from statetrack.algebra.machine import Machine
@@ -60,6 +62,8 @@ MOST_FACTORS = 8
 """Most generators of a group whose products with each other are looked at."""
 AT_ONCE = 64
 """So many elements or words are looked at together."""
+MOST_UNTOLD = 16
+"""Most pairs of states of which the words that show them are compared."""
 MOST_BEGINNINGS = 256
 """Most states from which a way back is looked for."""
 
@@ -547,6 +551,47 @@ class Witnesses:
         away = int(self._machine.whole.delta[number, symbol])
         suffix = tell.suffix(state, other)
         return Witness("return", ((symbol,), back), (number, away), (access,), (suffix,))
+
+    # --- states that no balanced counter tells apart ---
+
+    @cached_property
+    def counters(self) -> tuple[Integers, Counters]:
+        """What balanced counters tell of the states, where labels are asked for in place."""
+        return counters_in_place(self._machine)
+
+    @cached_property
+    def uncounted(self) -> Witness | None:
+        """Two states that labels tell apart from the next symbol on, and no balanced counter does.
+
+        None where there are none, or finding them takes too much work.
+        """
+        numbers, counters = self.counters
+        apart, nearest = self._tell.apart_later, self._nearest(numbers)
+        if counters.classes is None or apart is None:
+            return None
+        named = np.array(sorted(nearest))
+        states = np.array([nearest[number] for number in named.tolist()])
+        told = np.zeros((len(counters.classes),) * 2, bool)
+        told[np.ix_(named, named)] = apart[np.ix_(states, states)]
+        found = itertools.islice(counters.untold(told), MOST_UNTOLD)
+        shown = min(found, key=lambda each: len(each.more) + len(each.fewer), default=None)
+        if shown is None:
+            return None
+        first, second = (nearest[number] for number in shown.states)
+        begin, access = self._tell.ways[first]
+        end = begin
+        for symbol in shown.way:
+            end = int(self._machine.whole.delta[end, symbol])
+        suffix = self._tell.suffix(first, second, empty=False)
+        words = (shown.way, shown.more, shown.fewer)
+        return Witness("balance", words, (begin, end), (access,), (suffix,), order=shown.times)
+
+    def _nearest(self, numbers: Integers) -> dict[int, int]:
+        """By number, the state of that number with the shortest way."""
+        nearest: dict[int, int] = {}
+        for state in sorted(self._tell.ways, key=lambda each: len(self._tell.ways[each][1])):
+            nearest.setdefault(int(numbers[state]), state)
+        return nearest
 
     # --- what they share ---
 

@@ -176,6 +176,12 @@ def _protocols(_: Sequence[Path]) -> Iterator[Row]:
     yield from _of_registry(PROTOCOLS, lambda each: {})
 
 
+def _roundings(_: Sequence[Path]) -> Iterator[Row]:
+    from statetrack.rounding import ROUNDINGS
+
+    yield from _of_registry(ROUNDINGS, lambda each: {"state": each.state, "kept": each.kept})
+
+
 def _suites(_: Sequence[Path]) -> Iterator[Row]:
     from statetrack.sweep import SUITES
 
@@ -244,6 +250,13 @@ LISTINGS: Mapping[str, Listing] = {
         columns=("name", "title", "reference"),
         left_out=("reference",),
         empty="There are no protocols yet.",
+    ),
+    "roundings": Listing(
+        about="Rounding models that `--rounding` takes: what kernels and servers do.",
+        rows=_roundings,
+        columns=("name", "state", "kept", "title", "reference"),
+        left_out=("reference", "kept"),
+        empty="There are no rounding models yet.",
     ),
     "suites": Listing(
         about="Tables of models x tasks that `statetrack reproduce` makes.",

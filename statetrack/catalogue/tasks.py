@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from statetrack.algebra import Algebra, merging_in
+from statetrack.algebra import Algebra, Prediction, merging_in
 from statetrack.data import stream_words
 from statetrack.errors import StatetrackError, UnknownNameError, nearest
 from statetrack.models import MODELS
@@ -136,16 +136,21 @@ def describe_algebra(
     if algebra is None:
         return {"algebra": None, "identification": None, "predictions": None, "witnesses": None}
     found = {name: predict(algebra, settings) for name, settings in models.items()}
-    witnesses = list(dict.fromkeys(each.witness for each in found.values() if each.witness))
+    witnesses = list(dict.fromkeys(shown for each in found.values() for shown in each.witnesses))
     automaton = algebra.machine.whole
+
+    def numbered(each: Prediction) -> dict[str, Any]:
+        described = each.to_json()
+        described["witness"] = witnesses.index(each.witness) if each.witness else None
+        if (longer := each.generalises) is not None:
+            number = witnesses.index(longer.witness) if longer.witness else None
+            described["generalises"]["witness"] = number
+        return described
+
     return {
         "algebra": algebra.to_json(),
         "identification": _describe_identification(WordSpec.of(task), algebra),
-        "predictions": {
-            name: each.to_json()
-            | {"witness": witnesses.index(each.witness) if each.witness else None}
-            for name, each in found.items()
-        },
+        "predictions": {name: numbered(each) for name, each in found.items()},
         "witnesses": [each.to_json(automaton.symbols, automaton.states) for each in witnesses],
     }
 

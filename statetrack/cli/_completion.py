@@ -94,6 +94,11 @@ def suites(typed: str = "") -> list[str]:
     return _stems(tasks_folder() / "suites", ".yaml")
 
 
+def roundings(typed: str = "") -> list[str]:
+    """The shipped rounding models."""
+    return _stems(tasks_folder() / "rounding", ".yaml")
+
+
 def kinds(typed: str = "") -> list[str]:
     """The kinds of automata and other sources; reading their registry would import NumPy."""
     folder = Path(__file__).parents[1] / "sources" / "kinds"
@@ -125,7 +130,7 @@ def runs(typed: str = "") -> list[str]:
 
 def _any_name(typed: str) -> list[str]:
     """The names of everything that `show` shows."""
-    everything = (tasks, models, suites, protocols, kinds, runs)
+    everything = (tasks, models, suites, protocols, roundings, kinds, runs)
     return [name for names in everything for name in names(typed)]
 
 
@@ -139,6 +144,7 @@ NAMES: Mapping[tuple[str, str], Names] = {
     ("task", ""): tasks,
     ("tasks", ""): tasks,
     ("protocol", ""): protocols,
+    ("rounding", "NAME|FILE"): roundings,
     ("suite", ""): suites,
     ("what", "WHAT"): lists,
     ("what", ""): tasks,

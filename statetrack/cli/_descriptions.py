@@ -369,13 +369,21 @@ def _run_facts(about: dict[str, Any]) -> Iterator[Line]:
     lengths = about["train_length"]
     shown = "-".join(map(str, lengths)) if isinstance(lengths, list) else str(lengths)
     after = {"every": "every symbol", "last": "the last symbol"}.get(str(about["supervision"]))
-    yield "trained on", f"words of lengths {shown}" + (f", a label after {after}" if after else "")
+    built, start = config.get("built"), config.get("started_from")
+    if built:
+        yield from _built_facts(built)
+    words = f"words of lengths {shown}" + (f", a label after {after}" if after else "")
+    yield ("checked on" if built else "trained on"), words
+    if start:
+        yield "started from", f"{start['run']}, replica {start['replica']}{_of_built(start)}"
     if about["differs"] is not None:
         own = {name: each for name, each in about["differs"].items() if name != "task"}
         told = ", ".join(f"{name} {as_text(value)}" for name, value in own.items())
         yield "not as by default", told or "nothing"
     if summary is None:
         yield "steps", f"{about['step']:,} of {config.get('steps'):,}"
+    elif built:
+        yield "right on these", share(summary["replicas"][0]["validation_accuracy"])
     else:
         more = f", {len(about['diverged'])} of them diverged" if about["diverged"] else ""
         yield "replicas", f"{len(summary['replicas'])}{more}; {summary['steps']:,} steps"
@@ -398,6 +406,23 @@ def _run_facts(about: dict[str, Any]) -> Iterator[Line]:
         yield "needs its plugin", "which defines what it needs: read it, then give --plugin FILE"
     else:
         yield "repeated by", about["repeat"]
+
+
+def _built_facts(built: dict[str, Any]) -> Iterator[Line]:
+    yield "built", f"{built['construction']} ({built['source']}), {built['precision']}"
+    yield "equation", built["equation"]
+    if built["noise"]:
+        yield "noise", f"of deviation {built['noise']:g} on every weight, seed {built['seed']}"
+    if built["margin"] is not None:
+        yield "margin", f"{share(built['margin'])} of the spread of logits, in every state"
+
+
+def _of_built(start: dict[str, Any]) -> str:
+    """Whether weights that training began with were built, and with which noise."""
+    if not start["built"]:
+        return ""
+    noise = f" with noise {start['noise']:g}" if start["noise"] else ""
+    return f", built{noise}"
 
 
 def _draw_evaluations(about: dict[str, Any], console: Console) -> None:

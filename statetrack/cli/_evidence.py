@@ -10,6 +10,7 @@ from typing import Any
 from statetrack.cli._terminal import print_json, searching
 from statetrack.evidence import Evidence, search
 from statetrack.report import console
+from statetrack.rounding import load_rounding
 from statetrack.runs import RUNS, Conditions, EvidenceRow, Outcome, Run, newest_run
 from statetrack.scoring import plain
 from statetrack.spec import Task, load_task
@@ -29,8 +30,15 @@ class Searched:
     """A run, opened to be searched for evidence about its replicas on the words of a task."""
 
     def __init__(
-        self, run: Path | None, task: str | None, device: str | None, trust_plugin: bool
+        self,
+        run: Path | None,
+        task: str | None,
+        device: str | None,
+        trust_plugin: bool,
+        rounding: str | None = None,
     ) -> None:
+        self.rounding = None if rounding is None else load_rounding(rounding)
+        self.rounded_by = rounding
         self.path = newest_run(RUNS).path if run is None else run
         self.run = Run.open(self.path, device=device, trust_plugin=trust_plugin)
         self.task: Task = self.run.task if task is None else load_task(task)
@@ -43,7 +51,8 @@ class Searched:
     @property
     def of(self) -> str:
         """The model and the task, as headings and titles have them."""
-        return f"{self.about['model']} on {self.about['task']}"
+        title = f"{self.about['model']} on {self.about['task']}"
+        return title if self.rounded_by is None else f"{title}, rounding {self.rounded_by}"
 
     def search(
         self,
@@ -58,12 +67,14 @@ class Searched:
     ) -> list[OfReplica]:
         """What the searches of a command find of each replica; each is kept in the run at once.
 
+        Under a rounding model nothing is kept, and nothing that was known counts.
+
         It stands with what was known about the same weights before (`Evidence.merged`). `only`
         names some of the kinds, and `given` has further arguments of their searches.
         """
         found = []
         for outcome, subject in self.run.subjects(
-            replica=replica, everyone=everyone, task=self.task
+            replica=replica, everyone=everyone, task=self.task, rounding=self.rounding
         ):
             own = given(outcome)
             with searching(f"replica {outcome.replica}", seconds) as budget:
@@ -75,8 +86,14 @@ class Searched:
                     if not isinstance(each, Evidence):
                         skipped.append(each)
                         continue
-                    row = self.run.add_evidence(each, outcome, self.task, conditions=conditions)
-                    rows.append(self.run.known_with(row))
+                    row = self.run.add_evidence(
+                        each,
+                        outcome,
+                        self.task,
+                        conditions=conditions,
+                        keep=self.rounding is None,
+                    )
+                    rows.append(row if self.rounding is not None else self.run.known_with(row))
                     budget.tell(f"{each.kind}: {each.summary}")
                 evidence = tuple(row.evidence for row in rows)
                 found.append(OfReplica(outcome, evidence, tuple(skipped), tuple(rows)))

@@ -31,6 +31,7 @@ def certify(
     replica: options.Replica = None,
     everyone: options.Everyone = False,
     seed: Annotated[int, typer.Option(help="Seed of the searches.", min=0, max=GREATEST_SEED)] = 0,
+    rounding: options.RoundingModel = None,
     as_json: options.AsJson = False,
     device: options.Device = None,
     trust_plugin: options.TrustPlugin = False,
@@ -44,6 +45,7 @@ def certify(
     Examples:
         statetrack certify
         statetrack certify runs/mine --all --seconds 120
+        statetrack certify runs/mine --rounding bfloat16
 
     """
     # what follows imports torch, which `--help` does not need
@@ -51,14 +53,16 @@ def certify(
     from statetrack.evidence import Bracket
     from statetrack.report import bracket_lines, console, evidence_lines, facts
 
-    opened = Searched(run, task, device, trust_plugin)
+    opened = Searched(run, task, device, trust_plugin, rounding)
     found = opened.search("certify", replica, everyone, seconds, seed)
     brackets: dict[int, Bracket] = {}
     for each in found:
         random = [
             row.first_error
             for row in opened.run.rows
-            if row.replica == each.outcome.replica and row.task in (None, opened.task.name)
+            if rounding is None
+            and row.replica == each.outcome.replica
+            and row.task in (None, opened.task.name)
         ]
         wrong_at = min(filter(None, random), default=None)
         bracket = Bracket.of(each.evidence, each.skipped, wrong_at)
@@ -66,7 +70,11 @@ def certify(
         brackets[each.outcome.replica] = bracket
     automaton = opened.task.automaton
     if as_json:
-        opened.print_json(found, lambda one: _as_json(brackets[one.outcome.replica], automaton))
+        opened.print_json(
+            found,
+            lambda one: _as_json(brackets[one.outcome.replica], automaton),
+            rounding=rounding,
+        )
         return
     to = console()
     for each in found:

@@ -27,6 +27,7 @@ from statetrack.cli._terminal import (
     searching,
 )
 from statetrack.errors import RunError, SettingsError, StatetrackError
+from statetrack.rounding import Rounding, load_rounding
 from statetrack.text import GREATEST_SEED, visible
 
 PLACE = 3
@@ -102,6 +103,7 @@ def evaluate(
             max=10**6,
         ),
     ] = 20.0,
+    rounding: options.RoundingModel = None,
     device: options.Device = None,
     trust_plugin: options.TrustPlugin = False,
 ) -> None:
@@ -123,6 +125,7 @@ def evaluate(
         statetrack eval
         statetrack eval runs/mine --length 100-1000:100 --all
         statetrack eval runs/mine --stress --seconds 60
+        statetrack eval runs/mine --rounding bfloat16 --length 10-10000:x10
 
     """
     if as_json and as_csv:
@@ -142,6 +145,7 @@ def evaluate(
         )
     other = None if task is None else spec.load_task(task)
     kinds = tuple(dict.fromkeys(words or ()))
+    how = None if rounding is None else load_rounding(rounding)
 
     def evaluated(path: Path, said: str) -> Evaluated:
         running.RunFolder.open(path)  # where there is none, this is said before torch is imported
@@ -154,13 +158,15 @@ def evaluate(
         all_of_them = everyone and run.summary.selected is not None
         at = lengths or task.spec.test_lengths
         scoring = itertools.chain.from_iterable(
-            run.score(at, num_words=samples, seed=seed, everyone=all_of_them, task=kind)
+            run.score(
+                at, num_words=samples, seed=seed, everyone=all_of_them, task=kind, rounding=how
+            )
             for kind in tested
         )
         desc = visible(f"evaluating {said}".strip())
         rows = tuple(progress_bar(scoring, desc=desc, unit="row", leave=False, delay=1.0))
-        worst = tuple(_stressed(run, task, rows, seconds, seed)) if stress else None
-        wrong = [_errors(run, kind, rows, samples, seed, errors) for kind in tested if errors]
+        worst = tuple(_stressed(run, task, rows, seconds, seed, how)) if stress else None
+        wrong = [_errors(run, kind, rows, samples, seed, errors, how) for kind in tested if errors]
         return Evaluated(
             run=run,
             task=task,
@@ -170,6 +176,7 @@ def evaluate(
             stress=worst,
             errors=tuple(itertools.chain.from_iterable(wrong)) if errors else None,
             kinds=tuple(tested),
+            rounding=rounding,
         )
 
     found = _evaluate_all(runs or (), evaluated)
@@ -254,6 +261,8 @@ class Evaluated:
     errors: tuple[Errors, ...] | None
     kinds: tuple[spec.Task, ...]
     """The task with every kind of words that was tested on."""
+    rounding: str | None = None
+    """The rounding model under which it was computed."""
 
     @cached_property
     def merging(self) -> dict[str, algebra.Merging | None]:
@@ -283,6 +292,7 @@ class Evaluated:
         found["merging"] = {
             words: merging and merging.to_json() for words, merging in self.merging.items()
         }
+        found["rounding"] = self.rounding
         found["extended_at"] = list(self.run.experiment.training.extended_at)
         if self.stress is not None:
             found["stress"] = [each.to_json(self.task.source) for each in self.stress]
@@ -318,6 +328,8 @@ class Evaluated:
         title = f"{self.about['model']} {where}"
         if [*self.by_words] not in ([], [spec.OWN]):
             title += f", {', '.join(map(visible, self.by_words))} words"
+        if self.rounding is not None:
+            title += f", rounding {self.rounding}"
         return title if self.run.unfinished is None else f"{title}, {self.run.unfinished}"
 
     def sentences(self, before: str = "") -> Iterator[str]:
@@ -600,19 +612,24 @@ def _stressed(
     rows: Sequence[running.EvaluationRow],
     seconds: float,
     seed: int,
+    rounding: Rounding | None,
 ) -> Iterable[Stressed]:
-    """The worst case of every replica that has rows; each is kept in the run's folder."""
+    """The worst case of every replica that has rows; each is kept in the run's folder.
+
+    Under a rounding model it is not.
+    """
     import numpy as np
 
     from statetrack.scoring import horizon
 
     selected = run.summary.selected
     for outcome, model in run.models(_replicas(rows)):
-        subject = evidence.Subject(model, task)
+        subject = evidence.Subject(model, task, rounding=rounding)
         with searching(f"replica {outcome.replica}", seconds) as budget:
             found = evidence.WorstCase.search(subject, budget=budget, seed=seed)
         conditions = running.Conditions.of(subject, seed, seconds)
-        row = run.add_evidence(found, outcome, task, conditions=conditions)
+        keep = rounding is None
+        row = run.add_evidence(found, outcome, task, conditions=conditions, keep=keep)
         window = None
         if (failure := found.failure) is not None:
             window = evidence.window_of(subject, np.array(failure.word), failure.position)
@@ -628,14 +645,17 @@ def _errors(
     num_words: int,
     seed: int,
     most: int,
+    rounding: Rounding | None,
 ) -> Iterable[Errors]:
     """The failing test words of the longest length, of every replica that has rows."""
+    from statetrack.models import Rounded
+
     selected = run.summary.selected
     rows = [row for row in rows if row.words == task.words]
     longest = max((row.length for row in rows), default=0)
     for outcome, model in run.models(_replicas(rows)) if rows else ():
         found = evidence.find_failing_words(
-            model,
+            model if rounding is None else Rounded(model, rounding),
             task.source,
             longest,
             num_words=num_words,

@@ -115,6 +115,17 @@ Seconds = Annotated[
 ]
 """The option for the work that a search may do."""
 
+RoundingModel = Annotated[
+    str | None,
+    typer.Option(
+        "--rounding",
+        metavar="NAME|FILE",
+        help="Compute under a rounding model (`statetrack list roundings`), a file of one, or with "
+        "a state of a type such as bfloat16 or e8m12; nothing is kept in the run's folder.",
+    ),
+]
+"""The option for a rounding model, of every command that reads words with a run."""
+
 Device = Annotated[
     str | None, typer.Option(help="auto, cpu, cuda or cuda:INDEX; by default the run's own.")
 ]

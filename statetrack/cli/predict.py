@@ -49,7 +49,8 @@ def predictions(
     has its default settings, but for the options behind its name, which are those that `train`
     has for it. A size is a value of the named setting: `=` means that no smaller one suffices,
     `<=` that a construction needs no more, `layers ?` that some number does, and [has 2] that the
-    model has less. *as set* says whether the model can with the settings that it has.
+    model has less. *as set* says whether the model can with the settings that it has, and
+    *generalises*, of causal attention, whether what it learns on short words holds on longer ones.
 
     Examples:
         statetrack predict s5
@@ -84,7 +85,7 @@ def predictions(
         console.print(Text(name, "bold"))
         console.print(report.facts(algebra_facts(algebras[name], spec.WordSpec.of(loaded[name]))))
         console.print()
-        witnesses = dict.fromkeys(each.witness for each in row.values() if each.witness is not None)
+        witnesses = dict.fromkeys(shown for each in row.values() for shown in each.witnesses)
         numbers = {witness: number for number, witness in enumerate(witnesses, start=1)}
         _draw_models(row, numbers, console)
         draw_witnesses(numbers, loaded[name].automaton, console)
@@ -105,24 +106,33 @@ def _draw_models(
     ]
     if any(found.margin is not None for found in row.values()):
         columns.append(report.Column("margin", "number"))
+    if any(found.generalises is not None for found in row.values()):
+        columns.append(report.Column("generalises", "whole"))
     rows = []
     reasons: dict[str, list[str]] = {}
     for model, found in row.items():
         as_set = found.answer if found.can == "yes" else None  # settings are enough of that alone
-        rows.append(
-            (
-                model,
-                Text(report.SHOWN[found.can], report.LOOKS[found.can]),
-                _size(found),
-                "" if as_set is None else Text(SHORT[as_set], report.LOOKS[as_set]),
-                SHORT[found.robust],
-                "" if found.margin is None else report.share(found.margin, 3),
-            )
-        )
+        longer = found.generalises
+        cells: dict[str, str | Text] = {
+            "model": model,
+            "can": Text(report.SHOWN[found.can], report.LOOKS[found.can]),
+            "size": _size(found),
+            "as set": "" if as_set is None else Text(SHORT[as_set], report.LOOKS[as_set]),
+            "robust": SHORT[found.robust],
+            "margin": "" if found.margin is None else report.share(found.margin, 3),
+            "generalises": ""
+            if longer is None
+            else Text(SHORT[longer.answer], report.LOOKS[longer.answer]),
+        }
+        rows.append([cells[column.name] for column in columns])
         shown = f"; words {numbers[found.witness]}" if found.witness else ""
         reasons.setdefault(f"{found.theorem} ({found.source}){shown}", []).append(model)
-    left_out = ("robust", "margin", "as set")
-    console.print(report.Table(columns, [each[: len(columns)] for each in rows], left_out=left_out))
+        if longer is not None:
+            shown = f"; words {numbers[longer.witness]}" if longer.witness else ""
+            why = f"trained on short words: {longer.theorem} ({longer.source}){shown}"
+            reasons.setdefault(why, []).append(model)
+    left_out = ("robust", "margin", "as set", "generalises")
+    console.print(report.Table(columns, rows, left_out=left_out))
     for why, models in reasons.items():
         console.print()
         console.print(Text(", ".join(models), "bold"))

@@ -4,6 +4,7 @@ A task: its states, alphabet, labels, transitions, examples and the best constan
 A model: its equation, source, settings and number of parameters.
 A suite: what it trains and tests, what it is compared with, and what its budgets change.
 A protocol: its file, with what its comments say is known and what is not.
+A rounding model: its file, with its source.
 A kind of automaton: its arguments, an example, and the tasks that use it.
 A run: what was trained, what came out, evaluations, evidence, files, and how to repeat it.
 """
@@ -11,6 +12,7 @@ A run: what was trained, what came out, evaluations, evidence, files, and how to
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,6 +30,7 @@ from statetrack.errors import RunError, SettingsError, TaskError, UnknownNameErr
 from statetrack.models import MODELS
 from statetrack.pictures import MANNERS
 from statetrack.registry import tasks_folder
+from statetrack.rounding import ROUNDINGS
 from statetrack.settings import read_yaml
 from statetrack.sweep import SUITES
 from statetrack.training import PROTOCOLS
@@ -169,8 +172,14 @@ def _is_plain(name: str) -> bool:
 
 def _names() -> Mapping[str, Collection[str]]:
     """The names of everything but runs, by what they stand for."""
-    tasks, kinds = spec.TASKS, sources.KINDS
-    return {"task": tasks, "model": MODELS, "protocol": PROTOCOLS, "suite": SUITES, "kind": kinds}
+    return {
+        "task": spec.TASKS,
+        "model": MODELS,
+        "protocol": PROTOCOLS,
+        "suite": SUITES,
+        "rounding": ROUNDINGS,
+        "kind": sources.KINDS,
+    }
 
 
 def _is_task(name: str) -> bool:
@@ -219,11 +228,11 @@ def _show_run(name: str, as_json: bool) -> None:
     _show_values(catalogue.describe_run(Path(name)), descriptions.draw_run, as_json)
 
 
-def _show_protocol(name: str, as_json: bool) -> None:
-    """The file of a shipped protocol as it is, or its keys as JSON."""
-    path = tasks_folder() / "protocols" / f"{name}.yaml"
+def _show_file(kind: str, folder: str, name: str, as_json: bool) -> None:
+    """A shipped file as it is, or its keys as JSON."""
+    path = tasks_folder() / folder / f"{name}.yaml"
     if as_json:
-        print_json({"name": name, "type": "protocol", **read_yaml(path)})
+        print_json({"name": name, "type": kind, **read_yaml(path)})
     else:
         report.console().print(path.read_text(encoding="utf-8").rstrip(), soft_wrap=True)
 
@@ -262,8 +271,9 @@ def _plot(name: str, path: Path, manner: str, look: pictures.Look, caption: str 
 _SHOWN: Mapping[str, tuple[Callable[[str], bool], Callable[[str, bool], None]]] = {
     "task": (_is_task, _show_task),
     "model": (lambda name: name in MODELS, _show_model),
-    "protocol": (lambda name: name in PROTOCOLS, _show_protocol),
+    "protocol": (lambda name: name in PROTOCOLS, partial(_show_file, "protocol", "protocols")),
     "suite": (lambda name: name in SUITES or _is_suite(name), _show_suite),
+    "rounding": (lambda name: name in ROUNDINGS, partial(_show_file, "rounding", "rounding")),
     "kind": (lambda name: name in sources.KINDS, _show_kind),
     "run": (lambda name: runs.is_run(Path(name)), _show_run),
 }

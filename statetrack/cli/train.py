@@ -50,6 +50,13 @@ def build(argv: list[str]) -> Callable[..., None]:
         return _resuming(argv)
     config, protocol = options.peek(argv, "--config"), options.peek(argv, "--protocol")
     values = read_yaml(Path(config)) if config else {}
+    if (start := options.peek(argv, "--from")) is not None:
+        values = _settings_of(Path(start), options.peek(argv, "--model")) | values
+    if any(values.get(name) for name in runs.ORIGINS):
+        raise SettingsError(
+            f"{config}: these settings are of a run whose weights were not random: give the run "
+            "itself by --from"
+        )
     given_name = options.peek(argv, "--model") or values.get("model")
     name = str(given_name or DEFAULT_MODEL)
     said = name if given_name else f"{name}, the model where none is given,"
@@ -59,6 +66,7 @@ def build(argv: list[str]) -> Callable[..., None]:
     defaults = runs.preset(name, checked, protocol=protocol or "")
     own = {key for kind in classes for key in kind.model_fields}
     own |= {"model", "config", "protocol", "out", "force", "resume", "plugin", "log", "json"}
+    own |= {"from"}
 
     def train(
         context: typer.Context,
@@ -79,6 +87,15 @@ def build(argv: list[str]) -> Callable[..., None]:
             typer.Option(
                 metavar="NAME",
                 help="Settings from a paper's protocol (`statetrack list protocols`).",
+            ),
+        ] = None,
+        start_from: Annotated[
+            Path | None,
+            typer.Option(
+                "--from",
+                metavar="RUN",
+                help="Start with the weights of a run, trained or built; its model, settings and "
+                "task are kept where options give no others.",
             ),
         ] = None,
         out: Annotated[
@@ -116,7 +133,9 @@ def build(argv: list[str]) -> Callable[..., None]:
         if force and out is None:
             raise SettingsError("--force replaces the run that --out names: name one")
         command = shlex.join(["statetrack", "train", *argv])
-        run = runs.Run.start(experiment, out=out, command=command, force=force)
+        run = runs.Run.start(
+            experiment, out=out, command=command, force=force, start_from=start_from
+        )
         _train(run, log or (), as_json)
 
     settings = [
@@ -125,6 +144,22 @@ def build(argv: list[str]) -> Callable[..., None]:
         *options.parameters(TrainSettings, "Training", defaults, PANELS),
     ]
     return options.with_settings(train, settings)
+
+
+def _settings_of(path: Path, model: str | None) -> dict[str, Any]:
+    """The settings of a run that training starts from: they are those of the new run.
+
+    Raises `SettingsError` where another model is asked for.
+    """
+    folder = runs.RunFolder.open(path)
+    values = folder.read(runs.files.CONFIG)
+    if model not in (None, values.get("model")):
+        raise SettingsError(f"--model {model}: {path} is a run of {values.get('model')}")
+    return {
+        name: value
+        for name, value in values.items()
+        if name not in (*runs.ORIGINS, "extended_at", "seed", "seeds")
+    }
 
 
 def _resuming(argv: list[str]) -> Callable[..., None]:

@@ -20,7 +20,7 @@ from statetrack.constructions.covering import covering_words
 from statetrack.constructions.following import Followed, follow_words
 from statetrack.constructions.registry import Construction, construction_for
 from statetrack.errors import BuildError, SettingsError, setting
-from statetrack.models import RecurrentModel, SequenceModel
+from statetrack.models import LinearModel, RecurrentModel, SequenceModel
 from statetrack.predicting import algebra_of, predict
 from statetrack.settings import Settings
 from statetrack.sources import Automaton
@@ -51,6 +51,8 @@ class Built:
     dtype: Precision
     noise: float
     seed: int
+    integers: bool = False
+    """Whether all weights are integers."""
 
 
 def build(
@@ -60,6 +62,7 @@ def build(
     dtype: Precision = "float32",
     noise: float = 0.0,
     seed: int = 0,
+    integers: bool = False,
     **options: Any,
 ) -> Built:
     """A model with exact weights: it gives the right label after every word of the task.
@@ -67,6 +70,8 @@ def build(
     `model` is a name, and `options` are settings of it; those that have to be large enough are as
     large as predicted unless they are given. `noise` is the deviation of normal numbers that are
     added to all weights, drawn by `seed`: a point near the exact ones to start training from.
+    With `integers` all weights of a linear model are integers: nothing is ever rounded, and
+    `certify` proves all lengths.
 
     What is built is run over words that reach every state, in float64 and in the type asked for.
     Raises `BuildError` where the model cannot track the task, with the words that show it, where a
@@ -83,7 +88,7 @@ def build(
     where = f"{model} on '{chosen.name}'"
     prediction = predict(algebra, model, **options)
     _require_able(prediction, options, where, automaton)
-    case = Case(model, options, automaton, algebra, prediction)
+    case = Case(model, options, automaton, algebra, prediction, integers)
     try:
         built, construction = build_case(case)
     except NotBuilt as why:
@@ -105,6 +110,7 @@ def build(
         dtype,
         noise,
         seed,
+        integers,
     )
 
 
@@ -114,6 +120,11 @@ def build_case(case: Case) -> tuple[SequenceModel, Construction]:
     Raises `NotBuilt` where none is known, and `BeyondBudget` where it has too many weights.
     """
     construction = construction_for(case)
+    if case.integers and not (construction.integers and issubclass(case.kind, LinearModel)):
+        raise NotBuilt(
+            f"{setting('integers', True)}: integers are known for linear models whose operators "
+            "are matrices, blocks or sums of terms of rank one"
+        )
     model = construction.make(case)
     number = sum(weight.numel() for weight in model.parameters())
     if number > LARGEST:

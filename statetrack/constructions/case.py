@@ -36,6 +36,8 @@ class Case:
     automaton: Automaton
     algebra: Algebra
     prediction: Prediction
+    integers: bool = False
+    """Whether the weights are to be integers."""
 
     @property
     def kind(self) -> type[SequenceModel]:
@@ -64,6 +66,11 @@ class Case:
         if name not in self.sizes:
             raise NotBuilt(f"no value of {setting(name)} is known to be enough")
         return self.sizes[name]
+
+    def room(self, name: str, needed: int) -> int:
+        """The size of a setting: the predicted one or what is needed, or more where it is given."""
+        given: int = self.options.get(name, 0)
+        return max(self.sizes.get(name, needed), given)
 
     def settings(self, **free: Any) -> Settings:
         """The settings of the model: its options, its sizes, and what a construction needs besides.

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from statetrack.algebra import Recurrence
 from statetrack.constructions.case import Case, NotBuilt
 from statetrack.constructions.stacks import Layer
-from statetrack.models import LinearModel, SequenceModel
+from statetrack.models import SequenceModel
 from statetrack.registry import modules_in
 
 CLASSES = "statetrack.constructions.classes"
@@ -50,6 +50,8 @@ class Construction:
     make: Make = field(repr=False)
     where: Callable[[Case], bool] = field(default=always, repr=False)
     """The cases that it is for, among those of its classes."""
+    integers: bool = False
+    """Whether it gives a linear model weights that are integers, where these are asked for."""
 
 
 _KNOWN: dict[type, list[Construction]] = {}
@@ -65,6 +67,7 @@ def construction(
     source: str,
     margin: str = EVERY_STATE,
     where: Callable[[Case], bool] = always,
+    integers: bool = False,
 ) -> Callable[[MakeT], MakeT]:
     """A decorator that registers a function as the construction of classes of recurrence.
 
@@ -75,7 +78,7 @@ def construction(
 
     def enter(make: MakeT) -> MakeT:
         for kind in kinds:
-            found = Construction(name, equation, source, margin, make, where)
+            found = Construction(name, equation, source, margin, make, where, integers)
             _KNOWN.setdefault(kind, []).append(found)
         return make
 
@@ -149,8 +152,6 @@ def taken_by(kind: type[SequenceModel], what: str) -> Any:
             name = module[2].strip("_").replace("_", "-")
             if name in _layer_files() and (found := getattr(_layer_file(name), what, None)):
                 return found
-    if issubclass(kind, LinearModel):
-        return getattr(importlib.import_module("statetrack.constructions.solving"), what, None)
     return None
 
 

@@ -81,7 +81,7 @@ def build_stack(case: Case, cascade: Cascade, how: Layer) -> Any:
         raise BeyondBudget(f"{numbers[-1]} contexts of a symbol and a state")
     begin = case.automaton.num_symbols
     width = begin + sum(spans) + (sum(numbers[1:-1]) + case.automaton.num_labels) * several
-    width += -width % 4
+    width = case.room("width", width + -width % 4)
     free = how.free(max(each.gains.shape[2] for each in components), width)
     width = free.pop("width", width)
     if several:

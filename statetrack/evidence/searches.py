@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from statetrack.evidence.subject import Subject
+    from statetrack.rounding import Rounding
     from statetrack.sources import Source
     from statetrack.spec import Task
 
@@ -198,18 +199,19 @@ def certify(
     seconds: float = 40.0,
     seed: int = 0,
     report: Callable[[str], None] | None = None,
+    rounding: Rounding | str | Path | None = None,
 ) -> Bracket:
     """To which length a model is proven to be right on every word, and where it fails.
 
     The model maps symbols [B, T] to logits [B, T, C]. The searches end after `seconds` of
-    work; `report` is told what they are doing.
+    work; `report` is told what they are doing. `rounding` is that of `evaluate`.
 
     Raises `SettingsError` where the task has no automaton, and `ContradictionError` where a word
     fails that is proven to be right, which is a mistake of this program.
     """
     from statetrack.evidence.subject import Subject
 
-    subject, budget = Subject(model, task), SearchBudget(seconds, report)
+    subject, budget = Subject(model, task, rounding=rounding), SearchBudget(seconds, report)
     bracket = Bracket.of(*sorted_out(search("certify", subject, budget=budget, seed=seed)))
     bracket.require_consistent()
     return bracket

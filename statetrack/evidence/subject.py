@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from statetrack.errors import SettingsError
 from statetrack.evaluation import CHUNK, stream_of
 from statetrack.evidence.budget import SearchBudget, reading
-from statetrack.models import LinearModel
+from statetrack.models import LinearModel, Rounded
+from statetrack.rounding import Rounding, load_rounding
 from statetrack.sources import Automaton, Floats, Source
 from statetrack.spec import Task, load_task
 from statetrack.training import finite_answers
@@ -238,7 +239,7 @@ class Reader:
 
 
 class Subject(Reader):
-    """A trained model, and the automaton that it should follow.
+    """A trained model, and the automaton that it should follow, under a rounding model if given.
 
     Raises `SettingsError` where the task has no automaton.
     """
@@ -250,7 +251,12 @@ class Subject(Reader):
         *,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
+        rounding: Rounding | str | Path | None = None,
     ) -> None:
+        self.rounding = None if rounding is None else load_rounding(rounding)
+        self.unrounded = model
+        if self.rounding is not None:
+            model = Rounded(model, self.rounding)
         if isinstance(task, Task | str | Path):
             known = load_task(task)
             self.automaton: Automaton = self.require_automaton(known.source, f"task '{known.name}'")
@@ -275,8 +281,11 @@ class Subject(Reader):
         return source.automaton
 
     def in_precision(self, dtype: torch.dtype) -> Subject:
-        """The same model with weights, states and arithmetic of another floating-point type."""
-        other = Subject(self.model, self.automaton, dtype=dtype)
+        """The same model with weights, states and arithmetic of another floating-point type.
+
+        It is no longer under a rounding model.
+        """
+        other = Subject(self.unrounded, self.automaton, dtype=dtype)
         other._budget = self._budget
         return other
 

@@ -41,6 +41,7 @@ from statetrack.evidence.words import (
     sampled_words,
     words_in_groups,
 )
+from statetrack.rounding import Rounding
 from statetrack.sources import Automaton, Source
 from statetrack.spec import Task
 
@@ -126,18 +127,21 @@ def stress(
     seed: int = 0,
     longest: int | None = None,
     report: Callable[[str], None] | None = None,
+    rounding: Rounding | str | Path | None = None,
 ) -> WorstCase:
     """The word that a model answers wrongly earliest, of those that are likely to fail.
 
     The model maps symbols [B, T] to logits [B, T, C]; with `initial_state` and `step` or `scan` it
     is tried on words of up to `longest` symbols (100,000, and further where a failure is predicted
     there), without on words of up to 2,000. The search ends after so many `seconds` of work;
-    `report` is told what it is doing.
+    `report` is told what it is doing. `rounding` is that of `evaluate`.
 
     Raises `SettingsError` where the task has no automaton.
     """
     budget = SearchBudget(seconds, report)
-    return WorstCase.search(Subject(model, task), budget=budget, seed=seed, longest=longest)
+    return WorstCase.search(
+        Subject(model, task, rounding=rounding), budget=budget, seed=seed, longest=longest
+    )
 
 
 class _WorstWordSearch:

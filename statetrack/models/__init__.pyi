@@ -22,6 +22,8 @@ from ._construction import make_model as make_model
 from ._construction import without_values as without_values
 from ._registry import MODEL_FACTS as MODEL_FACTS
 from ._registry import MODELS as MODELS
+from ._rounded import Rounded as Rounded
+from ._settings import WITH_KERNEL as WITH_KERNEL
 from ._settings import BlockSettings as BlockSettings
 from ._settings import KernelSettings as KernelSettings
 from ._settings import LinearSettings as LinearSettings

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from statetrack import ops
 from statetrack.errors import SettingsError, setting
-from statetrack.models._settings import BlockSettings, KernelSettings, LinearSettings
+from statetrack.models._settings import WITH_KERNEL, KernelSettings, LinearSettings
 from statetrack.ops import Box, Kernel, Operators, TanhStep
 from statetrack.settings import Settings
 
@@ -69,11 +69,15 @@ class SequenceModel(nn.Module, abc.ABC):
 
         Raises `SettingsError` where the settings name what cannot run there.
         """
-        if not isinstance(self.settings, BlockSettings):
+        if not isinstance(self.settings, WITH_KERNEL):
             return "torch"
         kernel = ops.kernel_for(self.settings.kernel, device)
         exists = kernel != "fla" or isinstance(self.settings, KernelSettings)
         return kernel if exists else "torch"
+
+    def vectorises_on(self, device: torch.device) -> bool:
+        """Whether the replicas of a population are computed as one on a device."""
+        return self.vectorises
 
 
 class WithTransition(abc.ABC):

@@ -12,6 +12,7 @@ B batch, T time, V symbols, C labels, D width of the residual stream, N heads, K
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import torch
@@ -38,6 +39,10 @@ from statetrack.ops import (
 StateT = TypeVar("StateT", bound=State)
 TermsT = TypeVar("TermsT")
 SettingsT = TypeVar("SettingsT", bound=BlockSettings)
+
+
+def _unchanged(terms: Any) -> Any:
+    return terms
 
 
 class Mixer(WithKernel, abc.ABC, Generic[StateT]):
@@ -67,6 +72,15 @@ class StagedMixer(Mixer[StateT], Generic[StateT, TermsT]):
     Its state is a window, on which the terms depend besides a position's own input, and a memory,
     which the recurrence hands on: (window, memory), unless `split` and `join` say otherwise.
     """
+
+    late_terms: ClassVar[tuple[str, ...]] = ()
+    """The names of terms that are computed within `advance` and `recur`, and given to `cast`."""
+
+    by_position: ClassVar[bool] = True
+    """Whether all terms have one entry for each position, so that a part of them can be taken."""
+
+    cast: Callable[[Any], Any] = staticmethod(_unchanged)
+    """What is done to late terms: nothing, unless a rounding model replaces this function."""
 
     def split(self, state: Any) -> tuple[Any, Any]:
         """The window and the memory of a state."""

@@ -251,7 +251,8 @@ def _population(subject: _Subject) -> str:
     Only a run trains replicas together, and its models are registered `SequenceModel`s. A module
     that is not one is trained alone, so that it need not work under `torch.vmap`.
     """
-    if isinstance(subject.plain, SequenceModel) and not subject.plain.vectorises:
+    device = next((weight.device for weight in subject.plain.parameters()), torch.device("cpu"))
+    if isinstance(subject.plain, SequenceModel) and not subject.plain.vectorises_on(device):
         return "vectorises = False: the replicas of a run are computed one at a time"
     replicas = [subject.generic(seed) for seed in range(NUM_REPLICAS)]
     symbols = subject.words(NUM_REPLICAS, NUM_WORDS, LENGTH)

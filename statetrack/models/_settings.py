@@ -28,6 +28,10 @@ ABOUT_MLP_KIND: Final = (
 )
 ABOUT_CONV: Final = "Positions that a short convolution of q, k and v spans; 0 leaves it out."
 ABOUT_HEADS: Final = "Number of heads; must divide the width."
+ABOUT_KERNEL: Final = (
+    "What computes recurrences, short convolutions and norms: torch; native, compiled loops "
+    "(CPU only); auto, which is native where that can run."
+)
 ABOUT_OWN_CONV: Final = "Positions the short convolution sees, its own included."
 
 
@@ -40,6 +44,13 @@ class ModelSettings(Settings):
     def recurrence(self) -> Recurrence | None:
         """The class of every layer's recurrence; None where the settings name none."""
         return None
+
+
+class NetworkSettings(ModelSettings):
+    """Settings of the networks of saturating units."""
+
+    hidden: int = option(64, "Width H of the hidden state.", min=1)
+    kernel: Literal["auto", "torch", "native"] = option("auto", ABOUT_KERNEL)
 
 
 class LinearSettings(ModelSettings):
@@ -71,11 +82,7 @@ class BlockSettings(ModelSettings):
     mlp: float = option(0.0, ABOUT_MLP, min=0)
     mlp_kind: MLPKind = option("gelu", ABOUT_MLP_KIND)
     residual: bool = option(True, "Whether blocks are added to their input.")
-    kernel: Literal["auto", "torch", "native"] = option(
-        "auto",
-        "What computes recurrences, short convolutions and norms: torch; native, compiled loops "
-        "(CPU only); auto, which is native where that can run.",
-    )
+    kernel: Literal["auto", "torch", "native"] = option("auto", ABOUT_KERNEL)
 
 
 class KernelSettings(BlockSettings):
@@ -87,6 +94,10 @@ class KernelSettings(BlockSettings):
         "(CPU only); fla, the kernel of flash-linear-attention for the recurrence (CUDA only); "
         "auto, which is fla or native where one can run.",
     )
+
+
+WITH_KERNEL: Final = (NetworkSettings, BlockSettings)
+"""The settings that have a choice of kernels."""
 
 
 def recurrence_of(settings: Settings) -> Recurrence | None:

@@ -13,21 +13,21 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from statetrack.algebra import Saturating, Size
 from statetrack.models._base import RecurrentModel, State, WithBoxes
-from statetrack.models._settings import MOST_LAYERS, ModelSettings
-from statetrack.ops import Box, boxes, in_full_precision
+from statetrack.models._settings import MOST_LAYERS, NetworkSettings
+from statetrack.ops import Box, boxes, in_full_precision, kernel_for, native
 from statetrack.settings import option
 
 HIDDEN = (..., 0, slice(None))
 """The part of a layer's state [..., parts, H] that is h."""
 
 
-class TorchRNNSettings(ModelSettings):
+class TorchRNNSettings(NetworkSettings):
     """Settings of the recurrent networks of torch.nn."""
 
-    hidden: int = option(64, "Width H of the hidden state.", min=1)
     layers: int = option(1, "Number of stacked recurrent layers.", min=1, max=MOST_LAYERS)
     embed_dim: int = option(0, "Width of the learned symbol embeddings; 0 means H.", min=0)
 
@@ -41,8 +41,9 @@ class TorchRNN(RecurrentModel, WithBoxes):
     """Embedding, a recurrent network of torch.nn, linear readout; the first state is zero."""
 
     settings_class = TorchRNNSettings
+    settings: TorchRNNSettings
     family = "non-linear"
-    vectorises = False
+    vectorises = False  # torch's own kernels do not
     training_defaults = {"lrs": (1e-2,), "steps": 500}
 
     network_class: ClassVar[type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]]
@@ -67,9 +68,48 @@ class TorchRNN(RecurrentModel, WithBoxes):
 
     def scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Logits [B, T, C] and the last state, after symbols [B, T]."""
+        weight = self.readout.weight
+        if kernel_for(self.settings.kernel, weight.device, weight.dtype) == "native":
+            return self._scan_by_loops(symbols, state)
         # in bfloat16 torch has no LSTM on CPUs without AVX-512
         outputs, state = in_full_precision(self.network.__call__)(self.embedding(symbols), state)
         return self.readout(outputs), state
+
+    def vectorises_on(self, device: torch.device) -> bool:
+        """By compiled loops they are computed as one."""
+        return self.kernel_on(device) == "native"
+
+    @in_full_precision
+    def _scan_by_loops(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """The same: the first layer's affine maps are computed once for each symbol."""
+        places = torch.arange(symbols.numel(), device=symbols.device).view(symbols.shape)
+        if self.num_symbols <= symbols.numel():
+            rows, inputs = symbols, self.embedding.weight
+        else:
+            rows, inputs = places, self.embedding(symbols).flatten(0, 1)
+        parts = state if isinstance(state, tuple) else (state,)
+        before = torch.stack([part for part in parts if isinstance(part, Tensor)], 2)
+        after = []
+        for layer in range(self.network.num_layers):
+            weight, recurrent, bias, more = self._maps(layer)
+            apart = None
+            if self.network_class is nn.GRU:  # its reset gate multiplies the bias of the new state
+                *joined, apart = more.chunk(3)
+                more = torch.cat([*joined, torch.zeros_like(apart)])
+            table = functional.linear(inputs, weight, bias + more)
+            outputs, own = native.gated_network(table, rows, recurrent, apart, before[layer])
+            rows, inputs = places, outputs.flatten(0, 1)
+            after.append(own)
+        last = torch.stack(after).unbind(2)
+        return self.readout(outputs), last if isinstance(state, tuple) else last[0]
+
+    def _maps(self, layer: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The weights of a layer's input and of its h, and their biases."""
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        weight, recurrent, bias, more = (
+            getattr(self.network, f"{name}_l{layer}") for name in names
+        )
+        return weight, recurrent, bias, more
 
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Logits [B, C] and the next state, after one symbol per word, [B]."""
@@ -103,10 +143,7 @@ class TorchRNN(RecurrentModel, WithBoxes):
         vectors = self.embedding(symbols)
         inputs = Box(vectors, vectors)
         for layer, own in enumerate(self._layers(box)):
-            weight, recurrent, bias, more = (
-                getattr(self.network, f"{name}_l{layer}")
-                for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-            )
+            weight, recurrent, bias, more = self._maps(layer)
             read = boxes.affine(inputs, weight, bias, unit)
             remembered = boxes.affine(own.part(HIDDEN), recurrent, more, unit)
             own = self.box_layer(read, remembered, own, unit)

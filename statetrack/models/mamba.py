@@ -117,6 +117,8 @@ class SelectiveMixer(AffineMixer[tuple[Window, Tensor], Terms]):
     to hold for a whole word, so states are computed and read piece by piece.
     """
 
+    late_terms = Selected._fields
+
     def __init__(self, width: int, channels: int, conv: int) -> None:
         super().__init__()
         self.inward = nn.Linear(width, 2 * channels, bias=False)
@@ -140,7 +142,7 @@ class SelectiveMixer(AffineMixer[tuple[Window, Tensor], Terms]):
 
     def advance(self, terms: Terms, memory: Tensor) -> tuple[Tensor, Tensor]:
         """What is read [B, E], and the next states."""
-        gains, added, readings = self.select(*terms[:2])
+        gains, added, readings = self.cast(self.select(*terms[:2]))
         memory = gains * memory + added
         return self.read(memory, readings), memory
 
@@ -149,7 +151,7 @@ class SelectiveMixer(AffineMixer[tuple[Window, Tensor], Terms]):
         outputs = []
         pieces = (part.transpose(0, 1).split(PIECE) for part in terms[:2])
         for piece in zip(*pieces, strict=True):
-            gains, added, readings = self.select(*piece)  # [T, B, ..]
+            gains, added, readings = self.cast(self.select(*piece))  # [T, B, ..]
             states = ops.diagonal_recurrence(gains.flatten(2), memory.flatten(1), added.flatten(2))
             states = states.unflatten(2, memory.shape[1:])  # [T, B, E, N]
             outputs.append(self.read(states, readings))

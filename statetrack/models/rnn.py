@@ -39,10 +39,7 @@ class RNN(TorchRNN):
         """The step of one layer; the box of all states has the rounding of its arguments."""
         if self.network.num_layers > 1:
             return None
-        weight, recurrent, bias, more = (
-            getattr(self.network, f"{name}_l0")
-            for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        )
+        weight, recurrent, bias, more = self._maps(0)
         vectors = self.embedding.weight
         every = vectors.new_ones(self.num_symbols, self.network.hidden_size)
 

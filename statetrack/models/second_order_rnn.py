@@ -29,12 +29,12 @@ from torch import Tensor, nn
 from statetrack.algebra import Saturating, Size
 from statetrack.models._base import RecurrentModel, State, WithBoxes
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import ModelSettings
-from statetrack.ops import Box, TanhStep, boxes, in_full_precision
+from statetrack.models._settings import NetworkSettings
+from statetrack.ops import Box, TanhStep, boxes, in_full_precision, kernel_for, native
 from statetrack.settings import option
 
 
-class SecondOrderRNNSettings(ModelSettings):
+class SecondOrderRNNSettings(NetworkSettings):
     """Settings of the second-order RNN."""
 
     hidden: int = option(16, "Width H of the hidden state.", min=1)
@@ -50,6 +50,7 @@ class SecondOrderRNN(RecurrentModel, WithBoxes):
     """Second-order RNN: tanh units, with a matrix for every symbol."""
 
     settings_class = SecondOrderRNNSettings
+    settings: SecondOrderRNNSettings
     family = "non-linear"
     source = "Giles et al. 1992, doi:10.1162/neco.1992.4.3.393"
     training_defaults = {"lrs": (1e-2,), "steps": 1000, "loss": "cross-entropy", "clip": 1.0}
@@ -71,6 +72,9 @@ class SecondOrderRNN(RecurrentModel, WithBoxes):
     def scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Logits [B, T, C] and the last state [B, H], after symbols [B, T]."""
         assert isinstance(state, Tensor)
+        if kernel_for(self.settings.kernel, state.device, state.dtype) == "native":
+            found, state = native.second_order_network(self.matrices, self.biases, symbols, state)
+            return self.readout(found), state
         states = []
         for symbol in symbols.unbind(1):
             state = _next(self.matrices[symbol], self.biases[symbol], state)

@@ -77,6 +77,8 @@ Terms: TypeAlias = "tuple[Tensor, Tensor | None]"
 class SliceMixer(AffineMixer[SliceState, Terms]):
     """h_t = (I + dt A(x_t)) h_{t-1}, block by block."""
 
+    by_position = False
+
     def __init__(self, settings: SliceSettings) -> None:
         super().__init__()
         width, size = settings.width, settings.block_size

@@ -36,6 +36,9 @@ from statetrack.ops.boxes import FLOAT32 as FLOAT32
 from statetrack.ops.boxes import UNITS_OF_A_FUNCTION as UNITS_OF_A_FUNCTION
 from statetrack.ops.boxes import Box as Box
 from statetrack.ops.boxes import TanhStep as TanhStep
+from statetrack.ops.casts import RoundedArithmetic as RoundedArithmetic
+from statetrack.ops.casts import arithmetic as arithmetic
+from statetrack.ops.casts import rounded as rounded
 from statetrack.ops.delta_rule import delta_rule as delta_rule
 from statetrack.ops.delta_rule import delta_rule_step as delta_rule_step
 from statetrack.ops.devices import Kernel as Kernel
@@ -98,9 +101,11 @@ __all__ = [
     "OneHotRowOperators",
     "Operators",
     "RotationOperators",
+    "RoundedArithmetic",
     "TanhStep",
     "additive_attention",
     "apply",
+    "arithmetic",
     "block_recurrence",
     "boxes",
     "choose_device",
@@ -124,6 +129,7 @@ __all__ = [
     "natively",
     "power_of_two",
     "rotation_recurrence",
+    "rounded",
     "sums_between",
     "turning_diagonal",
     "why_not",

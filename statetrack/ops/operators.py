@@ -204,14 +204,15 @@ class RotationOperators(Operators):
 
     angles: Tensor
 
-    def _blocks(self) -> BlockOperators:
+    def blocks(self) -> BlockOperators:
+        """The same maps as matrices of 2 x 2."""
         cos, sin = self.angles.cos(), self.angles.sin()
         rows = torch.stack([cos, -sin, sin, cos], -1)
         return BlockOperators(rows.unflatten(-1, (2, 2)))
 
     @override
     def apply(self, symbols: Tensor, states: Tensor) -> Tensor:
-        return self._blocks().apply(symbols, states)
+        return self.blocks().apply(symbols, states)
 
     @override
     def recur(
@@ -235,7 +236,7 @@ class RotationOperators(Operators):
 
     @override
     def dense(self) -> Tensor:
-        return self._blocks().dense()
+        return self.blocks().dense()
 
 
 @dataclass(frozen=True)

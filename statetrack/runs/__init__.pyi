@@ -12,6 +12,7 @@ from .config import own_settings as own_settings
 from .config import preset as preset
 from .config import train_command as train_command
 from .derived import require_new as require_new
+from .derived import write_built as write_built
 from .derived import write_derived as write_derived
 from .disk import append_to_file as append_to_file
 from .disk import cannot_be_written as cannot_be_written
@@ -41,6 +42,9 @@ from .folder import write_error as write_error
 from .loggers import LOGS as LOGS
 from .loggers._opening import logging as logging
 from .loggers._opening import require_logs as require_logs
+from .origin import ORIGINS as ORIGINS
+from .origin import ByConstruction as ByConstruction
+from .origin import StartedFrom as StartedFrom
 from .plugins import code_of as code_of
 from .plugins import load_given as load_given
 from .plugins import needs_plugin as needs_plugin

@@ -207,7 +207,7 @@ def judge(run: RunFacts) -> Comparison:
         )
     if prediction is None:
         return replace(bare, outcome="nothing predicted", reason=run.unpredictable)
-    return _judge_prediction(bare, best, prediction)
+    return _judge_prediction(bare, best, prediction, built=run.experiment.built is not None)
 
 
 def _contradiction(brackets: Mapping[int, Bracket], predicted: Answer | None) -> str | None:
@@ -223,7 +223,9 @@ def _contradiction(brackets: Mapping[int, Bracket], predicted: Answer | None) ->
     return None
 
 
-def _judge_prediction(bare: Comparison, best: Measured, found: Prediction) -> Comparison:
+def _judge_prediction(
+    bare: Comparison, best: Measured, found: Prediction, *, built: bool
+) -> Comparison:
     """The outcome of a run that was evaluated and has a prediction."""
     below = _too_small(found, bare.predicted)
     bare = replace(bare, outcome=judged(bare.predicted, tracks=best.verdict == "tracks"))
@@ -240,7 +242,7 @@ def _judge_prediction(bare: Comparison, best: Measured, found: Prediction) -> Co
             "shorter words does not contradict it",
         )
     if bare.outcome == "predicted yes, not reached":
-        reason, advice = _not_reached(bare, best)
+        reason, advice = (_not_held if built else _not_reached)(bare, best)
         return replace(bare, reason=reason, advice=advice)
     return replace(bare, reason=_agreement(bare, best, below))
 
@@ -321,6 +323,15 @@ def _not_reached(bare: Comparison, best: Measured) -> tuple[str, str]:
         reason += "; words of the training lengths do not identify the machine"
         tries.insert(0, "longer words (--train-length)")
     return reason, "; ".join([others] * (unseen > 0) + tries)
+
+
+def _not_held(bare: Comparison, best: Measured) -> tuple[str, str]:
+    """Why weights that were set by construction are not right everywhere, and what to do."""
+    reason = f"predicted yes, {_right_and_not_beyond(best)}"
+    return (
+        f"{reason}; its weights were set by construction, and rounding or noise moved them",
+        "build it without --noise, or with --precision float64",
+    )
 
 
 def _merit(measured: Measured, selected: int | None) -> tuple[bool, int, int, float, bool]:

@@ -12,10 +12,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from statetrack.errors import SettingsError, nearest
 from statetrack.models import MODEL_FACTS, MODELS
+from statetrack.runs.origin import ORIGINS, ByConstruction, StartedFrom
 from statetrack.settings import Settings, build
 from statetrack.training import DataSettings, Replica, TrainSettings, replicas_of, settings_for
 
@@ -44,12 +45,18 @@ def settings_classes(
 
 @dataclass(frozen=True)
 class Experiment:
-    """A model, its settings, the words and the training: all settings of a run."""
+    """A model, its settings, the words and the training: all settings of a run.
+
+    `built` says how its weights were set by construction, and `started_from` which weights training
+    begins with; both are None where these are random.
+    """
 
     model: str
     model_settings: Settings
     data: DataSettings
     training: TrainSettings
+    built: ByConstruction | None = None
+    started_from: StartedFrom | None = None
 
     @classmethod
     def from_values(
@@ -72,7 +79,7 @@ class Experiment:
             raise SettingsError(f"{where}: 'model' is missing")
         model = str(values["model"])
         classes = settings_classes(model, to_build=to_build)
-        known = {"model", *(name for kind in classes for name in kind.model_fields)}
+        known = {"model", *ORIGINS, *(name for kind in classes for name in kind.model_fields)}
         filled = preset(model, values, protocol=protocol)
         for key in filled:
             if key not in known:
@@ -86,18 +93,24 @@ class Experiment:
             build(classes[0], own, where),
             build(DataSettings, data, where),
             build(TrainSettings, training, where),
+            _origin(ByConstruction, filled.get("built"), f"{where}: 'built'"),
+            _origin(StartedFrom, filled.get("started_from"), f"{where}: 'started_from'"),
         )
 
     def values(self) -> dict[str, Any]:
         """All settings, flat, as plain values: the content of config.yaml.
 
-        `extended_at` is there only where training was extended.
+        `extended_at` is there only where training was extended, `built` and `started_from` only
+        where weights are not random.
         """
         flat: dict[str, Any] = {"model": self.model}
         for part in (self.data, self.model_settings, self.training):
             flat |= part.model_dump(mode="json")
         if not self.training.extended_at:
             del flat["extended_at"]
+        for name in ORIGINS:
+            if (origin := getattr(self, name)) is not None:
+                flat[name] = origin.model_dump(mode="json")
         return flat
 
     def extended(self, steps: int) -> Experiment:
@@ -113,20 +126,42 @@ class Experiment:
         return replicas_of(range(training.seed, training.seed + training.seeds), training.lrs)
 
 
+OriginT = TypeVar("OriginT", ByConstruction, StartedFrom)
+
+
+def _origin(kind: type[OriginT], values: Any, where: str) -> OriginT | None:
+    """Where weights come from; None where nothing is said. Raises `SettingsError` for the rest."""
+    if values is None:
+        return None
+    if not isinstance(values, Mapping):
+        raise SettingsError(f"{where}: must be `key: value` lines")
+    return build(kind, values, where)
+
+
 # --- the command that repeats a run, which names the settings that are not defaults: the line that
 # it was started with may name a file that has changed since, and other versions have others ---
 
 
 def train_command(config: Mapping[str, Any], plugins: Sequence[Path] = ()) -> str:
-    """The `statetrack train` line whose settings are these: the content of a config.yaml.
+    """The `statetrack` line that makes such a run: `train`, or `build` of one that was built.
 
-    `plugins` are the files that define what the run needs. Raises `UnknownNameError` for a model
-    that is not registered.
+    `config` is the content of a config.yaml; `plugins` are files that define what the run needs.
+    Raises `UnknownNameError` for a model that is not registered.
     """
-    words = ["statetrack", "train", "--model", str(config["model"])]
+    built, start = config.get("built"), config.get("started_from")
+    words = ["statetrack", "build", str(config["task"])] if built else ["statetrack", "train"]
+    words += ["--model", str(config["model"])]
     for plugin in plugins:
         words += ["--plugin", str(plugin)]
-    for name, value in own_settings(config).items():
+    if start:
+        words += ["--from", str(start["run"])]
+    named = own_settings(config)
+    if built:
+        own = MODEL_FACTS[str(config["model"])].settings_class.model_fields
+        named = {name: value for name, value in named.items() if name in own}
+        asked = {"precision": "float32", "integers": False, "noise": 0.0, "seed": 0}
+        named |= {name: built[name] for name, usual in asked.items() if built[name] != usual}
+    for name, value in named.items():
         words += _option(name, value)
     return shlex.join(words)
 
@@ -144,7 +179,7 @@ def own_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: value
         for name, value in config.items()
-        if name != "model" and (name not in defaults or value != defaults[name])
+        if name not in ("model", *ORIGINS) and (name not in defaults or value != defaults[name])
     }
 
 

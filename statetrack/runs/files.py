@@ -475,6 +475,10 @@ EXTENSION: RunFile[tuple[Values, Values]] = RunFile(
 WEIGHTS = WeightsFile(
     "weights.safetensors", "the best weights of every replica, each tensor [R, ...]"
 )
+INITIAL = WeightsFile(
+    "initial.safetensors",
+    "the weights that every replica starts from, each tensor [1, ...], where they are not random",
+)
 SUMMARY: RunFile[Summary] = RunFile(
     "summary.json",
     "every replica's outcome and the selected one; exists when training has finished",
@@ -514,7 +518,7 @@ FILES: Mapping[str, AnyFile] = {
     file.name: file
     for file in (
         *(CONFIG, TASK, PLUGIN, ENVIRONMENT, METRICS, CHECKPOINT, LAST, EXTENSIONS, EXTENSION),
-        *(WEIGHTS, SUMMARY, EVALUATIONS, EVIDENCE, CELL, ERROR, MEASURING),
+        *(WEIGHTS, INITIAL, SUMMARY, EVALUATIONS, EVIDENCE, CELL, ERROR, MEASURING),
     )
 }
 """Every file of a run by its name, but for further plugins and the frequencies of words."""

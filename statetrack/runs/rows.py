@@ -42,7 +42,8 @@ class Outcome:
     """The outcome of one replica, at its best weights.
 
     `best_step` is 0, and the validation is None, where the replica diverged before any validation
-    with a finite loss: its weights are then the initial ones. `stopped` says why training ended
+    with a finite loss: its weights are then the initial ones. Of weights that were built it is 0
+    too, with an accuracy. `stopped` says why training ended
     early, and is empty where it did not. `finish` is what the end of training did to the best
     weights, whose step stays `best_step`; None without the setting `finish`.
     """
@@ -62,7 +63,7 @@ class Outcome:
     @property
     def diverged(self) -> bool:
         """Whether the replica has no trained weights, since no validation loss was finite."""
-        return self.best_step == 0
+        return self.best_step == 0 and self.validation_accuracy is None
 
 
 SHARES = (

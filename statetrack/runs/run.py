@@ -15,9 +15,9 @@ import math
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
 from itertools import count
@@ -25,20 +25,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 import statetrack
 from statetrack.algebra import merging_in
 from statetrack.errors import RunError, SettingsError, StatetrackWarning, setting
 from statetrack.evaluation import evaluate
 from statetrack.evidence import Evidence, Exhaustive, Failure, Subject, WorstCase
-from statetrack.models import MODELS, BlockSettings, SequenceModel
+from statetrack.models import MODELS, WITH_KERNEL, SequenceModel
 from statetrack.ops import choose_device, keep_freed_memory
+from statetrack.rounding import Rounding
 from statetrack.runs import files, locking
 from statetrack.runs.config import Experiment
 from statetrack.runs.environment import environment, prepare_cpu, timestamp
 from statetrack.runs.facts import RunFacts
 from statetrack.runs.folder import RUNS, RunFolder, drop_replaced
 from statetrack.runs.loggers._opening import Logs, logging, require_logs
+from statetrack.runs.origin import StartedFrom
 from statetrack.runs.plugins import load_plugins, plugins_of
 from statetrack.runs.rows import (
     Conditions,
@@ -91,6 +94,7 @@ class Run(RunFacts):
         command: str | None = None,
         protocol: str = "",
         force: bool = False,
+        start_from: Run | Path | str | None = None,
         **settings: Any,
     ) -> Run:
         """Begin a run: check that it can be trained, and make its folder.
@@ -102,17 +106,29 @@ class Run(RunFacts):
         `.NAME.replaced`, until this one has finished. `command` is the command line that
         environment.json records.
 
+        `start_from` is a run, trained or built, with whose selected weights every replica starts;
+        its model, the settings of it and its task are this run's where `settings` give no others.
+
         Raises `StatetrackError` for anything that would make the run fail later; no folder is made
         then.
         """
         if isinstance(settings.get("task"), Path):
             settings["task"] = settings["task"].as_posix()
+        start = None if start_from is None else WarmStart.of(start_from)
         if experiment is None:
+            settings = ({} if start is None else start.settings) | settings
             experiment = Experiment.from_values(settings, "Run.start", protocol=protocol)
         elif settings or protocol:
             raise SettingsError("Run.start: give an experiment, or settings, and not both")
+        if start is not None:
+            experiment = replace(experiment, built=None, started_from=start.about)
+        elif experiment.built or experiment.started_from:
+            raise SettingsError(
+                "Run.start: these settings are of a run whose weights were not random: "
+                f"{setting('start_from')} says which run to start from"
+            )
         task = load_task(experiment.data.task)
-        prepared = prepare(experiment, task)
+        prepared = prepare(experiment, task, start=None if start is None else start.weights)
         device = prepared.batches.device
         model = prepared.population.model
         assert isinstance(model, SequenceModel)
@@ -128,6 +144,8 @@ class Run(RunFacts):
                 force=force,
             ),
         )
+        if start is not None:
+            folder.write(files.INITIAL, start.weights)
         run = cls(experiment, task, folder)
         run._prepared = prepared
         return run
@@ -222,7 +240,7 @@ class Run(RunFacts):
                 f"{self.path}: every replica stopped before its last step, so that more steps "
                 f"change nothing: {again}"
             )
-        prepared = prepare(self.experiment, self.task, self.words)
+        prepared = self._prepare()
         model = prepared.population.model
         assert isinstance(model, SequenceModel)
         extended = self.experiment.extended(steps)
@@ -237,6 +255,13 @@ class Run(RunFacts):
             if not self.finished:  # another process has extended it
                 raise RunError(f"{self.path}: another process has begun to train it")
             self.folder.begin_extension(extended.values(), about)
+
+    def _prepare(self) -> Prepared:
+        """What training starts from, with the run's own initial weights where these are kept."""
+        start = None
+        if self.experiment.started_from is not None:
+            start = self.folder.read(files.INITIAL)
+        return prepare(self.experiment, self.task, self.words, start=start)
 
     @cached_property
     def device(self) -> torch.device:
@@ -285,7 +310,7 @@ class Run(RunFacts):
         settings, folder = self.experiment.training, self.folder
         self.unfinished = None
         identity = files.identity_of(self.path)
-        prepared = self._prepared or prepare(self.experiment, self.task, self.words)
+        prepared = self._prepared or self._prepare()
         self._prepared = None
         torch.manual_seed(settings.seed)
         trainer = Trainer(*prepared, settings, self.device)
@@ -448,13 +473,15 @@ class Run(RunFacts):
         task: Task | str | Path | None = None,
         words: str | None = None,
         keep: bool = True,
+        rounding: Rounding | str | Path | None = None,
     ) -> Iterator[EvaluationRow]:
         """Score the selected replica (or every one, or these) at each length, a row at a time.
 
         The `num_words` test words of a `seed` are those of the run's own task, drawn as in
         training, or of another `task` with the same symbols and labels; `words` says how else they
         are drawn (`Task.with_words`). Rows are kept in the folder once their replica
-        is done, unless `keep` is False or the run was opened unfinished; where the folder cannot
+        is done, unless `keep` is False, the run was opened unfinished, or the model is computed
+        under a `rounding` model (as `evaluate` takes it); where the folder cannot
         be written, a `StatetrackWarning` says so. Replicas that diverged have no rows.
 
         Raises `SettingsError` and `TaskError` as `tested` does, and `RunError` where training has
@@ -469,12 +496,18 @@ class Run(RunFacts):
             return
         shortcuts = strongest_by_length(self.words, tested, lengths, num_words, seed)
         merging = merging_in(tested.source, lengths[-1])
-        kept = keep
+        kept = keep and rounding is None
         hashed = None if self.unfinished is not None else files.WEIGHTS.hash_in(self.path)
         for outcome, model in self.models(chosen):
             scored = []
             for score in evaluate(
-                model, tested, lengths, num_words=num_words, seed=seed, device=self.device
+                model,
+                tested,
+                lengths,
+                num_words=num_words,
+                seed=seed,
+                device=self.device,
+                rounding=rounding,
             ):
                 name, accuracy = shortcuts.get(score.length, (None, None))
                 row = EvaluationRow(
@@ -505,12 +538,13 @@ class Run(RunFacts):
         replica: int | None = None,
         everyone: bool = False,
         task: Task | str | Path | None = None,
+        rounding: Rounding | str | Path | None = None,
     ) -> Iterator[tuple[Outcome, Subject]]:
         """The outcome of each replica that is asked for, and its model as evidence reads it.
 
         That is the selected one, or the given `replica`, or with `everyone` all that did not
-        diverge. `task` is that of `score`. Raises `RunError` and `SettingsError` as `models` and
-        `score` do, and `SettingsError` where the task has no automaton.
+        diverge. `task` and `rounding` are those of `score`. Raises `RunError` and `SettingsError`
+        as `models` and `score` do, and `SettingsError` where the task has no automaton.
         """
         if replica is not None and everyone:
             raise SettingsError("give a replica, or ask for every one, and not both")
@@ -523,7 +557,7 @@ class Run(RunFacts):
             chosen = self.summary.trained if everyone else ()
             chosen = chosen or (self.selected.replica,)
         for outcome, model in self.models(chosen):
-            yield outcome, Subject(model, tested)
+            yield outcome, Subject(model, tested, rounding=rounding)
 
     def failures(
         self, outcome: Outcome, task: Task | str | Path | None = None
@@ -548,10 +582,11 @@ class Run(RunFacts):
         task: Task | str | Path | None = None,
         *,
         conditions: Conditions | None = None,
+        keep: bool = True,
     ) -> EvidenceRow:
         """Append what was found about a replica to evidence.jsonl; where not possible, warn.
 
-        It is not kept where the run was opened unfinished.
+        It is not kept where the run was opened unfinished, or `keep` is False.
 
         `task` is the one whose words were read, by default the run's own.
         """
@@ -568,7 +603,8 @@ class Run(RunFacts):
             conditions=conditions,
             evidence=evidence,
         )
-        self._kept(lambda: self.folder.append(files.EVIDENCE, [row]))
+        if keep:
+            self._kept(lambda: self.folder.append(files.EVIDENCE, [row]))
         return row
 
     def known_with(self, row: EvidenceRow) -> EvidenceRow:
@@ -601,16 +637,61 @@ class Run(RunFacts):
         return True
 
 
-def prepare(experiment: Experiment, task: Task, words: TaskWords | None = None) -> Prepared:
+@dataclass(frozen=True)
+class WarmStart:
+    """The weights of a run that training is to start with, each tensor [1, ...]."""
+
+    weights: dict[str, Tensor]
+    settings: dict[str, Any]
+    """The model, its settings and those of the words."""
+    about: StartedFrom
+
+    @classmethod
+    def of(cls, given: Run | Path | str) -> WarmStart:
+        """The weights of the selected replica of a run.
+
+        Raises `RunError` where it has not finished, and where all replicas diverged.
+        """
+        run = given if isinstance(given, Run) else Run.open(given)
+        chosen, model, built = run.selected, run.model(), run.experiment.built
+        weights = {name: value.detach().cpu().clone()[None] for name, value in parts_of(model)}
+        return cls(
+            weights,
+            {"model": run.experiment.model}
+            | run.experiment.data.model_dump(mode="json")
+            | run.experiment.model_settings.model_dump(mode="json"),
+            StartedFrom(
+                run=run.path.as_posix(),
+                replica=chosen.replica,
+                weights=files.WEIGHTS.hash_in(run.path) or "not known",
+                built=built is not None,
+                noise=0.0 if built is None else built.noise,
+            ),
+        )
+
+
+def prepare(
+    experiment: Experiment,
+    task: Task,
+    words: TaskWords | None = None,
+    *,
+    start: Mapping[str, Tensor] | None = None,
+) -> Prepared:
     """The population and the words of an experiment, on its device.
 
-    `words` are by default those of its settings.
+    `words` are by default those of its settings; `start` are the weights that every replica starts
+    with, each tensor [1, ...], by default random ones.
 
     Raises `StatetrackError` for anything that would make training fail later.
     """
     device = choose_device(experiment.training.device)
     keep_freed_memory()
-    population = Population(lambda: make_replica(experiment, task), experiment.replicas, device)
+
+    def make() -> SequenceModel:
+        model = make_replica(experiment, task)
+        return model if start is None else started(model, start, experiment)
+
+    population = Population(make, experiment.replicas, device)
     check_logits(population.model, task, device)
     prepare_cpu(experiment.training.threads, sum(v.numel() for v in population.parameters.values()))
     words = words or TaskWords(task, experiment.data, experiment.training)
@@ -623,11 +704,45 @@ def make_replica(experiment: Experiment, task: Task, *, to_read: bool = False) -
     With `to_read`, the model also runs where the kernel that the weights were trained with cannot.
     """
     settings = experiment.model_settings
-    if to_read and isinstance(settings, BlockSettings) and settings.kernel != "torch":
+    if to_read and isinstance(settings, WITH_KERNEL) and settings.kernel != "torch":
         settings = settings.model_copy(update={"kernel": "auto"})
-    return MODELS[experiment.model](
+    model = MODELS[experiment.model](
         settings, num_symbols=task.source.num_symbols, num_labels=task.source.num_labels
     )
+    exact = experiment.built is not None and experiment.built.precision == "float64"
+    return model.double() if exact else model
+
+
+def started(
+    model: SequenceModel, weights: Mapping[str, Tensor], experiment: Experiment
+) -> SequenceModel:
+    """A model that is given initial weights, each tensor [1, ...], in its own type.
+
+    One without values, whose size alone is asked for, stays so. Raises `SettingsError` where it
+    has other tensors.
+    """
+    alike = {
+        name: weights[name].to(value.dtype) if name in weights else value[None]
+        for name, value in parts_of(model)
+    }
+    source = None if experiment.started_from is None else experiment.started_from.run
+    if (more := sorted(weights.keys() - alike.keys())) or len(weights) < len(alike):
+        wrong: str | None = f"there is no '{more[0]}'" if more else "there are more tensors"
+    else:
+        wrong = Stored(alike, model).difference(1)
+    if wrong is not None:
+        raise SettingsError(
+            f"{source}: its weights are not those of such a model: {wrong}; leave its settings as "
+            "they are, and give a task with as many symbols and labels"
+        )
+    if not any(value.is_meta for _, value in parts_of(model)):
+        Stored(alike, model).load(0)
+    return model
+
+
+def parts_of(model: torch.nn.Module) -> list[tuple[str, Tensor]]:
+    """The parameters and buffers of a model, by name."""
+    return [*model.named_parameters(), *model.named_buffers()]
 
 
 def require_same_names(tested: Task, trained: Task) -> None:

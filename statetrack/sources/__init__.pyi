@@ -46,6 +46,7 @@ from .graphs import closed as closed
 from .graphs import coarsest_partition as coarsest_partition
 from .graphs import distances as distances
 from .graphs import leading_to as leading_to
+from .graphs import numbered as numbered
 from .graphs import orbits as orbits
 from .graphs import reachable as reachable
 from .graphs import shortest_ways as shortest_ways

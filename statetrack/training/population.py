@@ -88,8 +88,14 @@ class Population:
 
     def __call__(self, symbols: Tensor) -> Tensor:
         """Logits [R, B, T, C] of symbols [R, B, T]."""
-        vectorises = not isinstance(self.model, SequenceModel) or self.model.vectorises
-        return self.through(self.model, "", vectorises, symbols)
+        return self.through(self.model, "", self.vectorises, symbols)
+
+    @property
+    def vectorises(self) -> bool:
+        """Whether all replicas are computed as one."""
+        if not isinstance(self.model, SequenceModel):
+            return True
+        return self.model.vectorises_on(next(iter(self.parameters.values())).device)
 
     def through(self, module: nn.Module, name: str, vectorises: bool, *inputs: Tensor) -> Tensor:
         """What a module that has the model as its submodule `name` gives for inputs [R, ...].

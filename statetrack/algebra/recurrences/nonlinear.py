@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from statetrack.algebra.prediction import Prediction, Size
+from statetrack.algebra.prediction import Generalisation, Prediction, Size
 from statetrack.algebra.recurrences.base import (
     CASCADE,
     FIXED_PRECISION,
@@ -22,6 +22,8 @@ from statetrack.algebra.recurrences.gains import IN_ORDER
 if TYPE_CHECKING:
     from statetrack.algebra.analysis import Algebra
 
+COUNTED = "Huang et al. 2025, arXiv:2410.02140; Yang et al. 2026, arXiv:2608.13433"
+UNCOUNTED = "Yang et al. 2026, arXiv:2608.13433"
 SHORTCUTS = "Liu et al. 2022, arXiv:2210.10749"
 SATURATION = "Omlin and Giles 1996, doi:10.1145/235809.235811"
 
@@ -97,7 +99,45 @@ class Attention(Recurrence):
         return False
 
     def predict(self, algebra: Algebra) -> Prediction:
-        """Tasks in TC0 at most."""
+        """Tasks in TC0 at most; and whether what is learned on short words holds on longer ones."""
+        return replace(self._tracks(algebra), generalises=self._generalises(algebra))
+
+    def _generalises(self, algebra: Algebra) -> Generalisation:
+        """Whether labels are in C-RASP, where they are asked for at the last symbol."""
+        if self.longest is not None:
+            return Generalisation(
+                "no",
+                f"words of more than {self.longest:,} symbols cannot be read: positions are "
+                "learned",
+                OWN,
+            )
+        counted = algebra.c_rasp_in_place
+        if counted is None:
+            return Generalisation(
+                "unknown", "whether labels are in C-RASP was not worked out", COUNTED
+            )
+        if counted:
+            return Generalisation(
+                "yes",
+                "labels are in C-RASP: balanced counters tell all states apart, and under the "
+                "idealised training of Huang et al. weights chosen on short words are right on all",
+                COUNTED,
+            )
+        beside = (
+            ""
+            if self.positions == "none"
+            else "; positions could help with what is periodic or near (Huang et al. 2025), which "
+            "GPT-2 was not seen to learn"
+        )
+        return Generalisation(
+            "no",
+            "labels are not in C-RASP: no balanced counter tells some states apart, and trained "
+            f"transformers hold such states at lengths of training only{beside}",
+            UNCOUNTED,
+            algebra.witnesses.uncounted,
+        )
+
+    def _tracks(self, algebra: Algebra) -> Prediction:
         if no := beyond_tc0(algebra):
             return no
         if self.longest is not None:

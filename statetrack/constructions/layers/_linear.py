@@ -11,6 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from statetrack.constructions.case import Case, NotBuilt
+from statetrack.constructions.integers import integer_readout
 from statetrack.constructions.readouts import separate
 from statetrack.constructions.weights import put
 from statetrack.errors import setting
@@ -51,8 +52,10 @@ def finish(model: Any, case: Case, points: Floats, terms: Floats | None = None) 
         put_table(model, model.additive, np.pad(terms, ((0, 0), (0, size - terms.shape[1]))))
     asked = case.asked
     put(model.first, points[machine.automaton.start])
-    weight, _ = separate(
-        points[asked], machine.automaton.output[asked], model.num_labels, with_bias=False
-    )
+    labels = machine.automaton.output[asked]
+    if case.integers:
+        weight = integer_readout(points[asked], labels, model.num_labels)
+    else:
+        weight, _ = separate(points[asked], labels, model.num_labels, with_bias=False)
     put(model.readout.weight, weight)
     return model

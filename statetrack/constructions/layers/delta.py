@@ -79,7 +79,7 @@ def _generic(size: int) -> Floats:
 def _build(case: Case, matrices: list[Floats], heads: list[tuple[int, Floats]]) -> Any:
     num_factors = case.sizes.get("householders", 1)
     num_symbols = case.automaton.num_symbols
-    num_heads = case.sizes.get("heads", len(heads))
+    num_heads = case.room("heads", len(heads))
     size = max(2, *(each.shape[1] for each in matrices))
     key_dim = ROWS[min(size, max(ROWS))] if any(each.shape[1] > 1 for each in matrices) else 2
     begin = num_heads * size
@@ -104,7 +104,7 @@ def _build(case: Case, matrices: list[Floats], heads: list[tuple[int, Floats]]) 
     identity_convolution(mixer.convolution.filters)
     aim(mixer.betas, inputs, np.full((num_symbols, num_factors * num_heads), OPEN))
     open_delta(mixer, inputs)
-    put(mixer.output.weight, np.eye(begin + num_symbols)[:, :begin])
+    put(mixer.output.weight, np.eye(model.settings.width, begin))
     read_labels(model, case, slice(begin))
     return model
 

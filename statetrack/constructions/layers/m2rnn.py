@@ -24,16 +24,17 @@ def take_units(case: Case, units: Units) -> Any:
         raise NotBuilt(f"{len(units.bias)} units are known, {size} are predicted")
     width = size + num_symbols
     model = case.blank(width=width, heads=1, key_size=1, conv=0, norm="none")
+    symbols, width = slice(size, width), model.settings.width
     mixer = model.blocks[-1].mixer
     one_hot_embedding(model, size)
     written = np.zeros((2 + size, width))
-    written[:2, size:] = 1  # query and key
-    written[2 : 2 + len(units.bias), size:] = GAIN * (units.read + units.bias[:, None])
+    written[:2, symbols] = 1  # query and key
+    written[2 : 2 + len(units.bias), symbols] = GAIN * (units.read + units.bias[:, None])
     put(mixer.written.linear.weight, written)
     put(mixer.weight, GAIN * np.pad(units.recurrent.T, (0, more))[None])
     put(mixer.forget_bias, [1e3])
     gate = np.zeros(mixer.gate.weight.shape)
-    gate[:, size:] = 1
+    gate[:, symbols] = 1
     put(mixer.gate.weight, gate)
     put(mixer.output.weight, np.eye(width, size))
     read_labels(model, case, slice(size))

@@ -19,7 +19,7 @@ def take_maps(case: Case, moves: Integers, which: Integers) -> Any:
     """A matrix of the dictionary for each action; every symbol chooses its own."""
     num_states = moves.shape[1]
     size = case.size("state")
-    dictionary = case.sizes.get("dictionary", len(moves))
+    dictionary = case.room("dictionary", len(moves))
     if size < num_states or dictionary < len(moves):
         raise NotBuilt(f"{num_states} coordinates and {len(moves)} matrices are known")
     num_symbols = case.automaton.num_symbols

@@ -14,11 +14,15 @@ from statetrack.constructions.weights import OPEN, SHUT, aim, put, unit_columns
 
 
 def set_gates(mixer: Any, wanted: WantedGates, begin: int) -> None:
-    """One head, nothing decays: a reset removes the first row and writes another in its place."""
+    """One head, nothing decays: a reset removes the first row and writes another in its place.
+
+    What keeps the state removes the second row, which is 0.
+    """
     size, width = wanted.terms.shape[1], wanted.inputs.shape[1]
     receptance, key, value = np.zeros((3, len(wanted.inputs), width))
     receptance[:, 0] = 1
     key[:, 0] = wanted.gains[:, 0] != 1
+    key[:, 1] = wanted.gains[:, 0] == 1  # a key of length 1: one near 0 is divided by its length
     value[:, :size] = wanted.terms
     aim(mixer.receptance, wanted.inputs, receptance)
     aim(mixer.key, wanted.inputs, key)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.state_products import GROUP, PIECE, add_outer, multiply
 from statetrack.ops.loops.vectors import (
     LANES,
     Array,
@@ -49,61 +50,101 @@ def slstm_forward(
     kept are the gates' arguments, c, n, h and m at all positions, [R, W, T, N, 8, padded S].
     """
     P = padded(S)
-    state = np.zeros(4 * P, first.dtype)
-    gates = np.zeros(4 * P, first.dtype)
-    for number in range(R * W):
-        for head in range(N):
-            place = (number * N + head) * 4 * S
-            for part in range(4):
-                for i in range(S):
-                    put(state, part * P + i, at(first, place + part * S + i))
-            weights = (number // W * N + head) * S * 4 * S
+    panels = np.empty(4 * P * S, first.dtype)
+    state = np.zeros(GROUP * 4 * P, first.dtype)
+    after = np.zeros(GROUP * P, first.dtype)
+    sums = np.zeros(GROUP * 4 * LANES, first.dtype)
+    for number in range(R * N):
+        lane, head = number // N, number % N
+        weights = (lane * N + head) * S * 4 * S
+        for i in range(0, S, LANES):
+            for gate in range(4):
+                for j in range(S):
+                    row = load_some(
+                        recurrent, weights + j * 4 * S + gate * S + i, min(LANES, S - i)
+                    )
+                    store(panels, (i * 4 + gate * LANES) * S + j * LANES, row)
+        for start in range(lane * W, lane * W + W, GROUP):
+            words = min(GROUP, lane * W + W - start)
+            for word in range(words):
+                place = ((start + word) * N + head) * 4 * S
+                for part in range(4):
+                    for i in range(S):
+                        own = (word * 4 + part) * P + i
+                        put(state, own, at(first, place + part * S + i))
             for t in range(T):
-                row = number * T + t
-                for gate in range(4):
-                    for i in range(0, S, LANES):
-                        count = min(LANES, S - i)
-                        own = gate * S + i
-                        summed = load_some(inputs, row * stride + head * 4 * S + own, count)
-                        for j in range(S):
-                            weight = load_some(recurrent, weights + j * 4 * S + own, count)
-                            summed = summed + at(state, 2 * P + j) * weight
-                        store(gates, gate * P + i, summed)
                 for i in range(0, S, LANES):
                     count = min(LANES, S - i)
-                    write, before = load(gates, i), load(gates, P + i)
-                    if sigmoidal:
-                        before = log_sigmoid(before, first)
-                    before = before + load(state, 3 * P + i)
-                    most = greater(before, write)
-                    keep, write = exponential(before - most), exponential(write - most)
-                    new = hyperbolic_tangent(load(gates, 2 * P + i), first)
-                    update = keep * load(state, i) + write * new
-                    norm = keep * load(state, P + i) + write
-                    hidden = sigmoid(load(gates, 3 * P + i), first) * update / norm
-                    store(state, i, update)
-                    store(state, P + i, norm)
-                    store(state, 2 * P + i, hidden)
-                    store(state, 3 * P + i, most)
-                    store_some(outputs, (row * N + head) * S + i, count, hidden)
-                if kept.size > 0:
-                    own = (row * N + head) * 8 * P
-                    for i in range(0, 4 * P, LANES):
-                        store(kept, own + i, load(gates, i))
-                        store(kept, own + 4 * P + i, load(state, i))
-            for part in range(4):
-                for i in range(S):
-                    put(last, place + part * S + i, at(state, part * P + i))
+                    for word in range(words):
+                        row = (start + word) * T + t
+                        for gate in range(4):
+                            place = row * stride + (head * 4 + gate) * S + i
+                            argument = load_some(inputs, place, count)
+                            store(sums, (word * 4 + gate) * LANES, argument)
+                    for gate in range(4):
+                        own = (i * 4 + gate * LANES) * S
+                        multiply(
+                            state,
+                            2 * P,
+                            4 * P,
+                            panels,
+                            own,
+                            S,
+                            words,
+                            sums,
+                            gate * LANES,
+                            4 * LANES,
+                        )
+                    for word in range(words):
+                        row = ((start + word) * T + t) * N + head
+                        own, gates = word * 4 * P + i, word * 4 * LANES
+                        write, forget = load(sums, gates), load(sums, gates + LANES)
+                        arguments = load(sums, gates + 2 * LANES), load(sums, gates + 3 * LANES)
+                        before = forget
+                        if sigmoidal:
+                            before = log_sigmoid(forget, first)
+                        before = before + load(state, own + 3 * P)
+                        most = greater(before, write)
+                        keep, enter = exponential(before - most), exponential(write - most)
+                        new = hyperbolic_tangent(arguments[0], first)
+                        update = keep * load(state, own) + enter * new
+                        norm = keep * load(state, own + P) + enter
+                        hidden = sigmoid(arguments[1], first) * update / norm
+                        store(state, own, update)
+                        store(state, own + P, norm)
+                        store(after, word * P + i, hidden)
+                        store(state, own + 3 * P, most)
+                        store_some(outputs, row * S + i, count, hidden)
+                        if kept.size > 0:
+                            memory = row * 8 * P + i
+                            store(kept, memory, write)
+                            store(kept, memory + P, forget)
+                            store(kept, memory + 2 * P, arguments[0])
+                            store(kept, memory + 3 * P, arguments[1])
+                            store(kept, memory + 4 * P, update)
+                            store(kept, memory + 5 * P, norm)
+                            store(kept, memory + 6 * P, hidden)
+                            store(kept, memory + 7 * P, most)
+                for word in range(words):
+                    for i in range(0, S, LANES):
+                        store(state, (word * 4 + 2) * P + i, load(after, word * P + i))
+            for word in range(words):
+                place = ((start + word) * N + head) * 4 * S
+                for part in range(4):
+                    for i in range(S):
+                        own = (word * 4 + part) * P + i
+                        put(last, place + part * S + i, at(state, own))
 
 
 @compiled
 def slstm_backward(
-    transposed: Array,
+    recurrent: Array,
     first: Array,
     kept: Array,
     by_outputs: Array,
     by_last: Array,
     by_inputs: Array,
+    by_recurrent: Array,
     by_first: Array,
     R: int,
     W: int,
@@ -112,77 +153,113 @@ def slstm_backward(
     S: int,
     sigmoidal: bool,
 ) -> None:
-    """The gradients by inputs and first states, of weights transposed, [R, N, 4 S, S].
+    """The gradients; those by weights are added to zeros.
 
     m has no gradient: h does not depend on it.
     """
     P = padded(S)
     zero, one = first.dtype.type(0), first.dtype.type(1)
-    start = np.zeros(4 * P, first.dtype)
-    adjoint = np.zeros(3 * P, first.dtype)
-    found = np.zeros(4 * P, first.dtype)
-    for number in range(R * W):
-        for head in range(N):
-            place = (number * N + head) * 4 * S
-            for part in range(4):
-                for i in range(S):
-                    put(start, part * P + i, at(first, place + part * S + i))
-                    if part < 3:
-                        given = at(by_last, place + part * S + i) if by_last.size > 0 else zero
-                        put(adjoint, part * P + i, given)
-            weights = (number // W * N + head) * S * 4 * S
+    stride, width = 4 * P + LANES, P + LANES  # no multiples of a power of two, for the caches
+    panels = np.empty(4 * P * S, first.dtype)
+    begin = np.zeros(GROUP * 4 * P, first.dtype)
+    adjoint = np.zeros(GROUP * 3 * P, first.dtype)
+    found = np.zeros(PIECE * GROUP * stride, first.dtype)
+    befores = np.zeros(PIECE * GROUP * width, first.dtype)
+    sums = np.zeros(GROUP * LANES, first.dtype)
+    for number in range(R * N):
+        lane, head = number // N, number % N
+        weights = (lane * N + head) * S * 4 * S
+        for i in range(P):
+            for gate in range(4):
+                for j in range(S):
+                    own = (i // LANES * 4 + gate) * LANES * S + j * LANES + i % LANES
+                    weight = at(recurrent, weights + i * 4 * S + gate * S + j) if i < S else zero
+                    put(panels, own, weight)
+        for start in range(lane * W, lane * W + W, GROUP):
+            words = min(GROUP, lane * W + W - start)
+            for word in range(words):
+                place = ((start + word) * N + head) * 4 * S
+                for part in range(4):
+                    for i in range(S):
+                        own = (word * 4 + part) * P + i
+                        put(begin, own, at(first, place + part * S + i))
+                        if part < 3:
+                            given = at(by_last, place + part * S + i) if by_last.size > 0 else zero
+                            put(adjoint, (word * 3 + part) * P + i, given)
+            held = 0
             for t in range(T - 1, -1, -1):
-                row = number * T + t
-                own = (row * N + head) * 8 * P
-                before = own - N * 8 * P + 4 * P
-                for i in range(0, S, LANES):
-                    count = min(LANES, S - i)
-                    if t > 0:
-                        update = load(kept, before + i)
-                        norm = load(kept, before + P + i)
-                        most = load(kept, before + 3 * P + i)
-                    else:
-                        update, norm = load(start, i), load(start, P + i)
-                        most = load(start, 3 * P + i)
-                    forget = load(kept, own + P + i)
-                    decayed, slope = forget, splat(one)
-                    if sigmoidal:
-                        decayed = log_sigmoid(forget, first)
-                        slope = sigmoid(zero - forget, first)
-                    after = load(kept, own + 7 * P + i)
-                    keep = exponential(decayed + most - after)
-                    write = exponential(load(kept, own + i) - after)
-                    new = hyperbolic_tangent(load(kept, own + 2 * P + i), first)
-                    opened = sigmoid(load(kept, own + 3 * P + i), first)
-                    norm_after = load(kept, own + 5 * P + i)
-                    ratio = load(kept, own + 4 * P + i) / norm_after
-                    wanted = load_some(by_outputs, (row * N + head) * S + i, count)
-                    wanted = wanted + load(adjoint, 2 * P + i)
-                    by_output = wanted * ratio * opened * (one - opened)
-                    wanted = wanted * opened / norm_after
-                    by_update = load(adjoint, i) + wanted
-                    by_norm = load(adjoint, P + i) - wanted * ratio
-                    store(found, i, (by_update * new + by_norm) * write)
-                    by_keep = by_update * update + by_norm * norm
-                    store(found, P + i, by_keep * keep * slope)
-                    store(found, 2 * P + i, by_update * write * (one - new * new))
-                    store(found, 3 * P + i, by_output)
-                    store(adjoint, i, by_update * keep)
-                    store(adjoint, P + i, by_norm * keep)
-                for gate in range(4):
+                for word in range(words):
+                    row = ((start + word) * T + t) * N + head
                     for i in range(0, S, LANES):
                         count = min(LANES, S - i)
-                        put_at = (row * N + head) * 4 * S + gate * S + i
-                        store_some(by_inputs, put_at, count, load(found, gate * P + i))
+                        memory, own = row * 8 * P + i, word * 3 * P + i
+                        if t > 0:
+                            before = memory - N * 8 * P + 4 * P
+                            update, norm = load(kept, before), load(kept, before + P)
+                            hidden, most = load(kept, before + 2 * P), load(kept, before + 3 * P)
+                        else:
+                            before = word * 4 * P + i
+                            update, norm = load(begin, before), load(begin, before + P)
+                            hidden, most = load(begin, before + 2 * P), load(begin, before + 3 * P)
+                        store(befores, (held + word) * width + i, hidden)
+                        forget = load(kept, memory + P)
+                        decayed, slope = forget, splat(one)
+                        if sigmoidal:
+                            decayed = log_sigmoid(forget, first)
+                            slope = sigmoid(zero - forget, first)
+                        after = load(kept, memory + 7 * P)
+                        keep = exponential(decayed + most - after)
+                        write = exponential(load(kept, memory) - after)
+                        new = hyperbolic_tangent(load(kept, memory + 2 * P), first)
+                        opened = sigmoid(load(kept, memory + 3 * P), first)
+                        norm_after = load(kept, memory + 5 * P)
+                        ratio = load(kept, memory + 4 * P) / norm_after
+                        wanted = load_some(by_outputs, row * S + i, count)
+                        wanted = wanted + load(adjoint, own + 2 * P)
+                        by_output = wanted * ratio * opened * (one - opened)
+                        wanted = wanted * opened / norm_after
+                        by_update = load(adjoint, own) + wanted
+                        by_norm = load(adjoint, own + P) - wanted * ratio
+                        by_keep = by_update * update + by_norm * norm
+                        place = (held + word) * stride + i
+                        store(found, place, (by_update * new + by_norm) * write)
+                        store(found, place + P, by_keep * keep * slope)
+                        store(found, place + 2 * P, by_update * write * (one - new * new))
+                        store(found, place + 3 * P, by_output)
+                        store(adjoint, own, by_update * keep)
+                        store(adjoint, own + P, by_norm * keep)
+                        for gate in range(4):
+                            change = load(found, place + gate * P)
+                            store_some(by_inputs, (row * 4 + gate) * S + i, count, change)
                 for i in range(0, S, LANES):
-                    count = min(LANES, S - i)
-                    back = splat(zero)
+                    for word in range(words):
+                        store(sums, word * LANES, splat(zero))
                     for gate in range(4):
-                        for j in range(S):
-                            weight = weights + (gate * S + j) * S + i
-                            weight_row = load_some(transposed, weight, count)
-                            back = back + at(found, gate * P + j) * weight_row
-                    store(adjoint, 2 * P + i, back)
-            for part in range(3):
-                for i in range(S):
-                    put(by_first, place + part * S + i, at(adjoint, part * P + i))
+                        panel, place = (i * 4 + gate * LANES) * S, held * stride + gate * P
+                        multiply(found, place, stride, panels, panel, S, words, sums, 0, LANES)
+                    for word in range(words):
+                        store(adjoint, (word * 3 + 2) * P + i, load(sums, word * LANES))
+                held += words
+                if held + words > PIECE * GROUP or t == 0:
+                    for gate in range(4):
+                        add_outer(
+                            befores,
+                            0,
+                            width,
+                            S,
+                            found,
+                            gate * P,
+                            stride,
+                            S,
+                            held,
+                            by_recurrent,
+                            weights + gate * S,
+                            4 * S,
+                        )
+                    held = 0
+            for word in range(words):
+                place = ((start + word) * N + head) * 4 * S
+                for part in range(3):
+                    for i in range(S):
+                        own = (word * 3 + part) * P + i
+                        put(by_first, place + part * S + i, at(adjoint, own))

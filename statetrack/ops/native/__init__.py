@@ -22,6 +22,8 @@ from statetrack.ops.native.gates import gated as gated
 from statetrack.ops.native.gates import mixed as mixed
 from statetrack.ops.native.matrix_states import without_last_states as without_last_states
 from statetrack.ops.native.norms import normalised as normalised
+from statetrack.ops.native.saturating import gated_network as gated_network
+from statetrack.ops.native.saturating import second_order_network as second_order_network
 from statetrack.ops.native.scalar_lstm import scalar_lstm as scalar_lstm
 from statetrack.ops.native.selective_diagonal import selective_diagonal as selective_diagonal
 
@@ -33,10 +35,12 @@ __all__ = [
     "gated",
     "gated_attention",
     "gated_diagonal",
+    "gated_network",
     "mixed",
     "normalised",
     "replacing_attention",
     "scalar_lstm",
+    "second_order_network",
     "selective_diagonal",
     "turning_diagonal",
     "why_not",

@@ -70,8 +70,14 @@ class Loop(NamedTuple):
 
 @in_full_precision
 def call(first: Tensor, loop: Loop, *inputs: Tensor | None) -> tuple[Tensor, ...]:
-    """The results of a loop, also in `vmap`, in the type of the tensor `first`, an input too."""
-    given = [part if part is None else part.to(first.dtype) for part in (first, *inputs)]
+    """The results of a loop, also in `vmap`, in the type of the tensor `first`, an input too.
+
+    Whole numbers among the inputs stay as they are.
+    """
+    given = [
+        part.to(first.dtype) if part is not None and part.is_floating_point() else part
+        for part in (first, *inputs)
+    ]
     results: tuple[Tensor, ...] = apply(_Loop, loop, torch.is_grad_enabled(), *given)
     return results[:-1]
 

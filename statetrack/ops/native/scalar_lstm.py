@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import torch
 from torch import Tensor
 
 from statetrack.ops.native.calls import Loop, Tensors, array_of, call, loops, or_zeros, rows_of
@@ -49,19 +48,17 @@ def _scalar_forward(
 
 def _scalar_backward(
     sigmoidal: bool,
-    given: list[Tensor],
+    tensors: list[Tensor],
     kept: Tensor,
     by_outputs: Tensor | None,
     by_last: Tensor | None,
 ) -> Tensors:
-    inputs, recurrent, state = given
+    inputs, recurrent, state = tensors
     sizes = (*inputs.shape[:4], state.shape[-1])
     by_outputs = or_zeros(by_outputs, sizes, state)
     by_inputs, by_first = inputs.new_empty(inputs.shape), state.new_zeros(state.shape)
-    tensors = (recurrent.mT, state, kept, by_outputs, by_last, by_inputs, by_first)
-    arrays = [array_of(part, state) for part in tensors]
+    by_recurrent = recurrent.new_zeros(recurrent.shape)
+    given = (recurrent, state, kept, by_outputs, by_last)
+    arrays = [array_of(part, state) for part in (*given, by_inputs, by_recurrent, by_first)]
     loops("scalar_lstm").slstm_backward(*arrays, *sizes, sigmoidal)
-    hidden = kept.unflatten(-1, (8, -1))[..., 6, : sizes[-1]]  # [R, W, T, N, S], of all positions
-    before = torch.cat([state[..., 2, :].unsqueeze(2), hidden[:, :, :-1]], 2)
-    by_recurrent = torch.einsum("rwtni,rwtnj->rnij", before, by_inputs)
     return by_inputs, by_recurrent, by_first

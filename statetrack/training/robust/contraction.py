@@ -89,7 +89,7 @@ class Contraction(Robust):
         asked = Asked(model, size)
         with torch.no_grad():
             reached = States(model)
-            states = population.through(reached, "model", model.vectorises, words.symbols)
+            states = population.through(reached, "model", population.vectorises, words.symbols)
         symbols, labels, scored = (
             part.flatten(1) for part in (words.symbols, words.labels, words.scored)
         )

@@ -58,7 +58,7 @@ class Noise(Robust):
         ]
         stacked = (size * torch.stack(parts) for parts in zip(*drawn, strict=True))
         logits = population.through(
-            Noisy(model), "model", model.vectorises, words.symbols, *stacked
+            Noisy(model), "model", population.vectorises, words.symbols, *stacked
         )
         return self.with_loss(logits, words, loss)
 

@@ -1,0 +1,1 @@
+"""The layouts of exported weights: each file is one, named after it."""

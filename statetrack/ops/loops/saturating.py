@@ -1,0 +1,435 @@
+"""Networks of saturating units over all positions, and their backward passes.
+
+The LSTM, the GRU, the Elman and the second-order network.
+
+R replicas, W words, T time, V rows of arguments, H units, G gates (4, 3 or 1).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.state_products import GROUP, PIECE, TILE, add_outer, multiply
+from statetrack.ops.loops.vectors import (
+    LANES,
+    Array,
+    at,
+    hyperbolic_tangent,
+    load,
+    load_some,
+    padded,
+    put,
+    sigmoid,
+    splat,
+    store,
+    store_some,
+)
+
+
+@compiled
+def _pack_columns(weights: Array, place: int, G: int, H: int, panels: Array) -> None:
+    """Weights [G H, H] as panels [units / LANES, G, H, LANES], zeros for units there are not."""
+    for i in range(0, H, LANES):
+        for gate in range(G):
+            own = (i * G + gate * LANES) * H
+            for lane in range(LANES):
+                row = place + (gate * H + i + lane) * H
+                for j in range(H):
+                    number = at(weights, row + j) if i + lane < H else weights.dtype.type(0)
+                    put(panels, own + j * LANES + lane, number)
+
+
+@compiled
+def _pack_rows(weights: Array, place: int, G: int, H: int, panels: Array) -> None:
+    """Weights [G H, H] as panels [units / LANES, G, H, LANES] of the product with rows of gates."""
+    for i in range(0, H, LANES):
+        count = min(LANES, H - i)
+        for gate in range(G):
+            own = (i * G + gate * LANES) * H
+            for j in range(H):
+                row = place + (gate * H + j) * H + i
+                store(panels, own + j * LANES, load_some(weights, row, count))
+
+
+@compiled
+def gated_forward(
+    table: Array,
+    rows: Any,
+    weights: Array,
+    biases: Array,
+    first: Array,
+    outputs: Array,
+    last: Array,
+    kept: Array,
+    R: int,
+    W: int,
+    T: int,
+    V: int,
+    H: int,
+    G: int,
+) -> None:
+    """Outputs [R, W, T, H] of gates' arguments: rows [R, W, T] of a table [R, V, G H].
+
+    Weights are [R, G H, H], biases [R, H] of a GRU's new state, and states [R, W, H], or h and c of
+    an LSTM, [R, W, 2, H]. Unless empty, kept are [R, W, T, 6, 5 or 1, padded H]: h, and of an LSTM
+    the gates and c, of a GRU the gates, the new state and what the reset gate multiplies.
+    """
+    P = padded(H)
+    parts, N = (2, 6) if G == 4 else (1, 5 if G == 3 else 1)
+    panels = np.empty(G * P * H, first.dtype)
+    states = np.zeros(GROUP * P, first.dtype)
+    after = np.zeros(GROUP * P, first.dtype)
+    cells = np.zeros(GROUP * P, first.dtype)
+    sums = np.zeros(GROUP * G * LANES, first.dtype)
+    for lane in range(R):
+        _pack_columns(weights, lane * G * H * H, G, H, panels)
+        for start in range(0, W, GROUP):
+            words = min(GROUP, W - start)
+            for word in range(words):
+                place = (lane * W + start + word) * parts * H
+                for i in range(0, H, LANES):
+                    count = min(LANES, H - i)
+                    store(states, word * P + i, load_some(first, place + i, count))
+                    if G == 4:
+                        store(cells, word * P + i, load_some(first, place + H + i, count))
+            for t in range(T):
+                for i in range(0, H, LANES):
+                    count = min(LANES, H - i)
+                    for word in range(words):
+                        row = (lane * W + start + word) * T + t
+                        place = (lane * V + rows[row]) * G * H + i
+                        for gate in range(G):
+                            if G == 3 and gate == 2:
+                                argument = load_some(biases, lane * H + i, count)
+                            else:
+                                argument = load_some(table, place + gate * H, count)
+                            store(sums, (word * G + gate) * LANES, argument)
+                    for gate in range(G):
+                        own = (i * G + gate * LANES) * H
+                        multiply(states, 0, P, panels, own, H, words, sums, gate * LANES, G * LANES)
+                    for word in range(words):
+                        own, place = word * G * LANES, word * P + i
+                        row = (lane * W + start + word) * T + t
+                        if G == 4:
+                            enter = sigmoid(load(sums, own), first)
+                            forget = sigmoid(load(sums, own + LANES), first)
+                            new = hyperbolic_tangent(load(sums, own + 2 * LANES), first)
+                            opened = sigmoid(load(sums, own + 3 * LANES), first)
+                            cell = forget * load(cells, place) + enter * new
+                            store(cells, place, cell)
+                            hidden = opened * hyperbolic_tangent(cell, first)
+                            if kept.size > 0:
+                                memory = row * N * P + i
+                                store(kept, memory + P, enter)
+                                store(kept, memory + 2 * P, forget)
+                                store(kept, memory + 3 * P, new)
+                                store(kept, memory + 4 * P, opened)
+                                store(kept, memory + 5 * P, cell)
+                        elif G == 3:
+                            reset = sigmoid(load(sums, own), first)
+                            keep = sigmoid(load(sums, own + LANES), first)
+                            read = load(sums, own + 2 * LANES)
+                            argument = (lane * V + rows[row]) * G * H + 2 * H + i
+                            new = load_some(table, argument, count) + reset * read
+                            new = hyperbolic_tangent(new, first)
+                            hidden = new + keep * (load(states, place) - new)
+                            if kept.size > 0:
+                                memory = row * N * P + i
+                                store(kept, memory + P, reset)
+                                store(kept, memory + 2 * P, keep)
+                                store(kept, memory + 3 * P, new)
+                                store(kept, memory + 4 * P, read)
+                        else:
+                            hidden = hyperbolic_tangent(load(sums, own), first)
+                        store(after, place, hidden)
+                        if kept.size > 0:
+                            store(kept, row * N * P + i, hidden)
+                        store_some(outputs, row * H + i, count, hidden)
+                states, after = after, states
+            for word in range(words):
+                place = (lane * W + start + word) * parts * H
+                for i in range(0, H, LANES):
+                    count = min(LANES, H - i)
+                    store_some(last, place + i, count, load(states, word * P + i))
+                    if G == 4:
+                        store_some(last, place + H + i, count, load(cells, word * P + i))
+
+
+@compiled
+def gated_backward(
+    rows: Any,
+    weights: Array,
+    first: Array,
+    kept: Array,
+    by_outputs: Array,
+    by_last: Array,
+    by_table: Array,
+    by_weights: Array,
+    by_biases: Array,
+    by_first: Array,
+    R: int,
+    W: int,
+    T: int,
+    V: int,
+    H: int,
+    G: int,
+) -> None:
+    """The gradients; those by tables, weights and biases are added to zeros."""
+    P = padded(H)
+    zero, one = first.dtype.type(0), first.dtype.type(1)
+    parts, N = (2, 6) if G == 4 else (1, 5 if G == 3 else 1)
+    panels = np.empty(G * P * H, first.dtype)
+    adjoints = np.zeros(GROUP * P, first.dtype)
+    by_cells = np.zeros(GROUP * P, first.dtype)
+    stride, width = G * P + LANES, P + LANES  # no multiple of a power of two, for the caches
+    found = np.zeros(PIECE * GROUP * stride, first.dtype)
+    befores = np.zeros(PIECE * GROUP * width, first.dtype)
+    sums = np.zeros(GROUP * LANES, first.dtype)
+    for lane in range(R):
+        _pack_rows(weights, lane * G * H * H, G, H, panels)
+        for start in range(0, W, GROUP):
+            words = min(GROUP, W - start)
+            for word in range(words):
+                place = (lane * W + start + word) * parts * H
+                for i in range(0, H, LANES):
+                    count = min(LANES, H - i)
+                    along, by_cell = splat(zero), splat(zero)
+                    if by_last.size > 0:
+                        along = load_some(by_last, place + i, count)
+                        if G == 4:
+                            by_cell = load_some(by_last, place + H + i, count)
+                    store(adjoints, word * P + i, along)
+                    store(by_cells, word * P + i, by_cell)
+            held = 0
+            for t in range(T - 1, -1, -1):
+                for word in range(words):
+                    row = (lane * W + start + word) * T + t
+                    argument = (lane * V + rows[row]) * G * H
+                    for i in range(0, H, LANES):
+                        count = min(LANES, H - i)
+                        place, own = word * P + i, (held + word) * stride + i
+                        wanted = load_some(by_outputs, row * H + i, count)
+                        wanted = wanted + load(adjoints, place)
+                        if t > 0:
+                            state = load(kept, (row - 1) * N * P + i)
+                        else:
+                            state = load_some(
+                                first, (lane * W + start + word) * parts * H + i, count
+                            )
+                        store(befores, (held + word) * width + i, state)
+                        if G == 4:
+                            memory = row * N * P + i
+                            enter, forget = load(kept, memory + P), load(kept, memory + 2 * P)
+                            new, opened = load(kept, memory + 3 * P), load(kept, memory + 4 * P)
+                            if t > 0:
+                                before = load(kept, memory - P)
+                            else:
+                                cell = (lane * W + start + word) * 2 * H + H + i
+                                before = load_some(first, cell, count)
+                            shown = hyperbolic_tangent(load(kept, memory + 5 * P), first)
+                            by_opened = wanted * shown * opened * (one - opened)
+                            by_cell = load(by_cells, place)
+                            by_cell = by_cell + wanted * opened * (one - shown * shown)
+                            store(by_cells, place, by_cell * forget)
+                            by_enter = by_cell * new * enter * (one - enter)
+                            by_forget = by_cell * before * forget * (one - forget)
+                            by_new = by_cell * enter * (one - new * new)
+                            store(found, own, by_enter)
+                            store(found, own + P, by_forget)
+                            store(found, own + 2 * P, by_new)
+                            store(found, own + 3 * P, by_opened)
+                            store(adjoints, place, splat(zero))
+                        elif G == 3:
+                            memory = row * N * P + i
+                            reset, keep = load(kept, memory + P), load(kept, memory + 2 * P)
+                            new, read = load(kept, memory + 3 * P), load(kept, memory + 4 * P)
+                            by_new = wanted * (one - keep) * (one - new * new)
+                            by_keep = wanted * (state - new) * keep * (one - keep)
+                            by_reset = by_new * read * reset * (one - reset)
+                            store(found, own, by_reset)
+                            store(found, own + P, by_keep)
+                            store(found, own + 2 * P, by_new * reset)
+                            store(adjoints, place, wanted * keep)
+                            summed = load_some(by_table, argument + 2 * H + i, count)
+                            store_some(by_table, argument + 2 * H + i, count, summed + by_new)
+                            summed = load_some(by_biases, lane * H + i, count)
+                            store_some(by_biases, lane * H + i, count, summed + by_new * reset)
+                        else:
+                            hidden = load(kept, row * P + i)
+                            store(found, own, wanted * (one - hidden * hidden))
+                            store(adjoints, place, splat(zero))
+                        for gate in range(G):
+                            change = load(found, own + gate * P)
+                            if not (G == 3 and gate == 2):
+                                summed = load_some(by_table, argument + gate * H + i, count)
+                                store_some(
+                                    by_table, argument + gate * H + i, count, summed + change
+                                )
+                for i in range(0, H, LANES):
+                    for word in range(words):
+                        store(sums, word * LANES, load(adjoints, word * P + i))
+                    for gate in range(G):
+                        own = (i * G + gate * LANES) * H
+                        begin = held * stride + gate * P
+                        multiply(found, begin, stride, panels, own, H, words, sums, 0, LANES)
+                    for word in range(words):
+                        store(adjoints, word * P + i, load(sums, word * LANES))
+                held += words
+                if held + words > PIECE * GROUP or t == 0:
+                    for gate in range(G):
+                        own = (lane * G + gate) * H * H
+                        add_outer(
+                            found,
+                            gate * P,
+                            stride,
+                            H,
+                            befores,
+                            0,
+                            width,
+                            H,
+                            held,
+                            by_weights,
+                            own,
+                            H,
+                        )
+                    held = 0
+            for word in range(words):
+                place = (lane * W + start + word) * parts * H
+                for i in range(0, H, LANES):
+                    count = min(LANES, H - i)
+                    store_some(by_first, place + i, count, load(adjoints, word * P + i))
+                    if G == 4:
+                        store_some(by_first, place + H + i, count, load(by_cells, word * P + i))
+
+
+@compiled
+def _transpose(matrices: Array, place: int, V: int, H: int, panels: Array) -> None:
+    """Matrices [V, H, H] as [V, units / LANES, H, LANES], zeros for units there are not."""
+    P = padded(H)
+    for symbol in range(V):
+        for i in range(P):
+            own = (symbol * P + i // LANES * LANES) * H + i % LANES
+            row = place + (symbol * H + i) * H
+            for j in range(H):
+                number = at(matrices, row + j) if i < H else matrices.dtype.type(0)
+                put(panels, own + j * LANES, number)
+
+
+@compiled
+def second_order_forward(
+    matrices: Array,
+    biases: Array,
+    symbols: Any,
+    first: Array,
+    outputs: Array,
+    last: Array,
+    R: int,
+    W: int,
+    T: int,
+    V: int,
+    H: int,
+) -> None:
+    """States [R, W, T, H] of symbols [R, W, T], with matrices [R, V, H, H] and biases [R, V, H].
+
+    Four words are read at once, each with the matrix of its own symbol.
+    """
+    P = padded(H)
+    panels = np.empty(V * P * H, first.dtype)
+    states = np.zeros(TILE * P, first.dtype)
+    after = np.zeros(TILE * P, first.dtype)
+    for lane in range(R):
+        _transpose(matrices, lane * V * H * H, V, H, panels)
+        for start in range(0, W, TILE):
+            words = min(TILE, W - start)
+            for word in range(words):
+                for i in range(H):
+                    place = (lane * W + start + word) * H + i
+                    put(states, word * P + i, at(first, place))
+            for t in range(T):
+                row = (lane * W + start) * T + t
+                a, b = symbols[row], symbols[row + min(1, words - 1) * T]
+                c, d = symbols[row + min(2, words - 1) * T], symbols[row + (words - 1) * T]
+                for i in range(0, H, LANES):
+                    count = min(LANES, H - i)
+                    one = load_some(biases, (lane * V + a) * H + i, count)
+                    two = load_some(biases, (lane * V + b) * H + i, count)
+                    three = load_some(biases, (lane * V + c) * H + i, count)
+                    four = load_some(biases, (lane * V + d) * H + i, count)
+                    for j in range(H):
+                        own = i * H + j * LANES
+                        one = one + at(states, j) * load(panels, a * P * H + own)
+                        two = two + at(states, P + j) * load(panels, b * P * H + own)
+                        three = three + at(states, 2 * P + j) * load(panels, c * P * H + own)
+                        four = four + at(states, 3 * P + j) * load(panels, d * P * H + own)
+                    store(after, i, hyperbolic_tangent(one, first))
+                    store(after, P + i, hyperbolic_tangent(two, first))
+                    store(after, 2 * P + i, hyperbolic_tangent(three, first))
+                    store(after, 3 * P + i, hyperbolic_tangent(four, first))
+                    for word in range(words):
+                        place = (row + word * T) * H + i
+                        store_some(outputs, place, count, load(after, word * P + i))
+                states, after = after, states
+            for word in range(words):
+                for i in range(H):
+                    place = (lane * W + start + word) * H + i
+                    put(last, place, at(states, word * P + i))
+
+
+@compiled
+def second_order_backward(
+    matrices: Array,
+    symbols: Any,
+    first: Array,
+    outputs: Array,
+    by_outputs: Array,
+    by_last: Array,
+    by_matrices: Array,
+    by_biases: Array,
+    by_first: Array,
+    R: int,
+    W: int,
+    T: int,
+    V: int,
+    H: int,
+) -> None:
+    """The gradients; those by matrices and biases are added to zeros."""
+    P = padded(H)
+    zero, one = first.dtype.type(0), first.dtype.type(1)
+    adjoint, found, before = (
+        np.zeros(P, first.dtype),
+        np.zeros(P, first.dtype),
+        np.zeros(P, first.dtype),
+    )
+    for number in range(R * W):
+        for i in range(H):
+            put(adjoint, i, at(by_last, number * H + i) if by_last.size > 0 else zero)
+        for t in range(T - 1, -1, -1):
+            row = number * T + t
+            symbol = number // W * V + symbols[row]
+            for i in range(0, H, LANES):
+                count = min(LANES, H - i)
+                state = load_some(outputs, row * H + i, count)
+                wanted = load_some(by_outputs, row * H + i, count) + load(adjoint, i)
+                change = wanted * (one - state * state)
+                store(found, i, change)
+                summed = load_some(by_biases, symbol * H + i, count) + change
+                store_some(by_biases, symbol * H + i, count, summed)
+                if t > 0:
+                    store(before, i, load_some(outputs, row * H - H + i, count))
+                else:
+                    store(before, i, load_some(first, number * H + i, count))
+            for i in range(0, H, LANES):
+                count = min(LANES, H - i)
+                state, back = load(before, i), splat(zero)
+                for j in range(H):
+                    place = (symbol * H + j) * H + i
+                    change = at(found, j)
+                    back = back + change * load_some(matrices, place, count)
+                    summed = load_some(by_matrices, place, count) + change * state
+                    store_some(by_matrices, place, count, summed)
+                store(adjoint, i, back)
+        for i in range(H):
+            put(by_first, number * H + i, at(adjoint, i))

@@ -1,0 +1,127 @@
+"""Products of the states of some words with weights, for loops over positions.
+
+A product takes four words at once, so that a vector of weights is read once for the four. Weights
+are packed in panels: those of `LANES` neighbouring outputs follow one another.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.vectors import LANES, Array, at, load, load_some, store, store_some
+
+TILE = 4
+"""Words whose products are taken at once."""
+
+GROUP = 16
+"""Words that a loop reads at once: their states stay in the fastest memory."""
+
+PIECE = 8
+"""Positions whose gradients are kept before those of the weights are taken of them."""
+
+
+@compiled
+def _of_four(
+    states: Array, place: int, stride: int, panel: Array, own: int, K: int, sums: Any
+) -> Any:
+    """Four sums, plus the products of four states [K] with the weights [K, LANES] of a panel."""
+    first, second, third, fourth = sums
+    for j in range(K):
+        weight = load(panel, own + j * LANES)
+        first = first + at(states, place + j) * weight
+        second = second + at(states, place + stride + j) * weight
+        third = third + at(states, place + 2 * stride + j) * weight
+        fourth = fourth + at(states, place + 3 * stride + j) * weight
+    return first, second, third, fourth
+
+
+@compiled
+def multiply(
+    states: Array,
+    first: int,
+    stride: int,
+    panel: Array,
+    own: int,
+    K: int,
+    words: int,
+    sums: Array,
+    place: int,
+    step: int,
+) -> None:
+    """Add the products of states [words, K] with a panel [K, LANES] to vectors of sums.
+
+    States begin at `first`, `stride` apart, the panel at `own`, sums at `place`, `step` apart.
+    """
+    whole = words // TILE * TILE
+    for word in range(0, whole, TILE):
+        row = place + word * step
+        before = (
+            load(sums, row),
+            load(sums, row + step),
+            load(sums, row + 2 * step),
+            load(sums, row + 3 * step),
+        )
+        one, two, three, four = _of_four(
+            states, first + word * stride, stride, panel, own, K, before
+        )
+        store(sums, row, one)
+        store(sums, row + step, two)
+        store(sums, row + 2 * step, three)
+        store(sums, row + 3 * step, four)
+    for word in range(whole, words):
+        row = place + word * step
+        summed = load(sums, row)
+        for j in range(K):
+            weight = load(panel, own + j * LANES)
+            summed = summed + at(states, first + word * stride + j) * weight
+        store(sums, row, summed)
+
+
+@compiled
+def add_outer(
+    left: Array,
+    first: int,
+    left_stride: int,
+    M: int,
+    right: Array,
+    begin: int,
+    right_stride: int,
+    N: int,
+    rows: int,
+    found: Array,
+    place: int,
+    width: int,
+) -> None:
+    """Add the products of rows of left [rows, M] and right [rows, N] to found [M, N].
+
+    Left begins at `first`, right at `begin`; found at `place`, with rows `width` apart. Right has
+    whole vectors.
+    """
+    whole = M // TILE * TILE
+    for i in range(0, N, LANES):
+        count = min(LANES, N - i)
+        for unit in range(0, whole, TILE):
+            own = place + unit * width + i
+            one = load_some(found, own, count)
+            two = load_some(found, own + width, count)
+            three = load_some(found, own + 2 * width, count)
+            four = load_some(found, own + 3 * width, count)
+            for row in range(rows):
+                vector = load(right, begin + row * right_stride + i)
+                number = first + row * left_stride + unit
+                one = one + at(left, number) * vector
+                two = two + at(left, number + 1) * vector
+                three = three + at(left, number + 2) * vector
+                four = four + at(left, number + 3) * vector
+            store_some(found, own, count, one)
+            store_some(found, own + width, count, two)
+            store_some(found, own + 2 * width, count, three)
+            store_some(found, own + 3 * width, count, four)
+        for unit in range(whole, M):
+            own = place + unit * width + i
+            summed = load_some(found, own, count)
+            for row in range(rows):
+                vector = load(right, begin + row * right_stride + i)
+                summed = summed + at(left, first + row * left_stride + unit) * vector
+            store_some(found, own, count, summed)
