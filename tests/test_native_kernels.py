@@ -5,13 +5,16 @@ R replicas, B batch, T time, N heads, n keys per position, K key size, V value s
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -710,3 +713,91 @@ def test_machine_code_is_kept_where_the_environment_says(tmp_path) -> None:
         found.append(json.loads(done.stdout))
     (first, path), (second, _) = found
     assert (first, second) == (0, 1) and str(tmp_path) in path
+
+
+LOOP = """
+from statetrack.ops.loops.compiling import compiled
+
+
+@compiled
+def doubled(number):
+    return number + number
+"""
+
+
+def loop_in(folder: Path) -> Any:
+    """A compiled function of a file of its own, as after a start of the process."""
+    file = folder / "doubling.py"
+    file.write_text(LOOP)
+    spec = importlib.util.spec_from_file_location("doubling", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.doubled
+
+
+def test_the_first_compilation_is_announced_and_only_that(tmp_path, caplog) -> None:
+    from statetrack.ops.loops import compiling
+
+    lines = []
+    for _ in range(2):
+        compiling._announce.cache_clear()
+        caplog.clear()
+        with caplog.at_level("INFO", "statetrack"):
+            loop = loop_in(tmp_path)
+            assert (loop(3), loop(2), loop(1.5)) == (6, 4, 3.0)
+        lines.append([record.getMessage() for record in caplog.records])
+    assert lines == [["compiling loops for this machine, once: 5 to 20 seconds"], []]
+
+
+def test_machine_code_of_a_folder_that_cannot_be_written_is_the_users(
+    tmp_path, monkeypatch
+) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__pycache__").write_text("a file where numba wants a folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    for hits in (0, 1):
+        loop = loop_in(package)
+        assert loop(3) == 6 and sum(loop.stats.cache_hits.values()) == hits
+    if sys.platform == "linux":
+        assert list((tmp_path / "user").rglob("*.nbi"))
+    assert (package / "__pycache__").is_file()
+
+
+def test_machine_code_that_no_folder_keeps_is_computed_by(tmp_path, monkeypatch) -> None:
+    for folder in ("__pycache__", "user"):
+        (tmp_path / folder).write_text("a file where numba wants a folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    assert loop_in(tmp_path)(3) == 6
+
+
+TOGETHER = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from doubling import doubled
+for dtype in sys.argv[2:]:
+    numbers = np.arange(3, dtype=dtype)
+    assert doubled(numbers).dtype == dtype and (doubled(numbers) == [0, 2, 4]).all()
+"""
+
+
+def test_processes_that_compile_at_once_do_not_mix_types(tmp_path) -> None:
+    """Two compile for types in another order; a third computes by what they kept."""
+    types = ["float32", "float64"]
+    (tmp_path / "doubling.py").write_text(LOOP)
+    (tmp_path / "together.py").write_text(TOGETHER)
+
+    def start(given: list[str]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, str(tmp_path / "together.py"), str(tmp_path), *given],
+            cwd=Path(__file__).parents[1],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+
+    running = [start(types), start(types[::-1])]
+    assert [each.wait(120) for each in running] == [0, 0]
+    assert start(types).wait(120) == 0
+    assert len(list(tmp_path.rglob("doubling*.nbc"))) == 2
