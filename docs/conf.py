@@ -65,7 +65,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"statetrack\.(data\.splits\.(DrawingProgress|Words)|plugins\.PluginFiles)"),
     (r"py:.*", r"(statetrack\.evidence\.budget\.)?SearchBudget"),
     (r"py:.*", r"statetrack\.runs\.folder\.(Readable|Writable|W)"),
-    (r"py:.*", r"statetrack\.runs\.facts\.Algebras"),
+    (r"py:.*", r"statetrack\.(runs\.facts\.Algebras|algebra\.counters\.Counters)"),
     (r"py:.*", r"statetrack\.constructions\.registry\.MakeT"),
     (r"py:.*", r"(statetrack\.runs\.rows\.)?Identity|(statetrack\.training\.words\.)?TaskWords"),
 ]

@@ -194,8 +194,8 @@ PERTURBED = {
 }
 
 
-FEW, MANY = range(10), range(10, 60)
-"""Perturbations of each model: 60 in all, and 300 more among the slow tests."""
+FEW, MANY = range(4), range(4, 60)
+"""Perturbations of each model: 24 in all, and 336 more among the slow tests."""
 
 
 @pytest.mark.parametrize("seeds", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])

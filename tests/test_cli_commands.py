@@ -8,9 +8,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,7 @@ import pytest
 from statetrack.cli.app import run
 from statetrack.runs import Run, RunFolder, files
 from statetrack.training import Record
+from tests.faults.processes import run_in_child
 
 BRIEF = ["--stress-seconds", "0.2"]
 QUICK = ["--steps", "20", "--hidden", "8", "--validation-words", "32", "--batch-size", "16"]
@@ -93,6 +91,7 @@ def complaint(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 1) -> 
 
 
 @pytest.mark.quick
+@pytest.mark.slow  # but for `make quick`: tests/test_docs.py runs the same of the README
 def test_the_three_commands_work_as_typed(capsys: pytest.CaptureFixture[str]) -> None:
     succeed("gen")
     succeed("train", "--model", "bilinear-cp", "--rank", "64")
@@ -523,25 +522,8 @@ def test_a_damaged_run_is_one_line(name: str, capsys: pytest.CaptureFixture[str]
     assert name in complaint(capsys, "eval", "mine", "--length", "10")
 
 
-def _start_training(out: str, *options: str) -> subprocess.Popen[bytes]:
-    """A training process that is well under way."""
-    argv = ["train", "--model", "bilinear", "--hidden", "16", "--out", out, *options]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "statetrack", *argv],
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
-    )
-    metrics = Path(out, "metrics.jsonl")
-    deadline = time.monotonic() + 60
-    while not (metrics.is_file() and metrics.stat().st_size > 400):
-        assert process.poll() is None, process.stderr and process.stderr.read()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return process
-
-
-LONG = ["--steps", "400", "--batch-size", "16", "--validation-words", "32"]
-SMALL = ["--model", "bilinear", "--hidden", "16", *LONG, "--checkpoint-every", "40"]
+SMALL = ["--model", "bilinear", "--hidden", "16", "--steps", "240", "--batch-size", "16"]
+SMALL += ["--validation-words", "32", "--checkpoint-every", "40"]
 
 
 @pytest.fixture(scope="module")
@@ -552,33 +534,41 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def signalled(monkeypatch: pytest.MonkeyPatch) -> Callable[[signal.Signals], int]:
+    """A command that trains, and gets a signal when training is well under way."""
+    train = Run.train
+
+    def command(how: signal.Signals) -> int:
+        def signalled(self: Run, stop: Callable[[], bool], **log: Any) -> Iterator[Record]:
+            for number, record in enumerate(train(self, stop, **log)):
+                yield record
+                if number == 15:
+                    os.kill(os.getpid(), how)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Run, "train", signalled)
+            return run(["train", *SMALL, "--out", "stopped"])
+
+    return command
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_training_that_gets_a_signal_goes_on_to_the_very_same_weights(
     how: signal.Signals,
+    signalled: Callable[[signal.Signals], int],
     whole: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    train = Run.train
-
-    def signalled(self: Run, stop: Callable[[], bool], **log: Any) -> Iterator[Record]:
-        for number, record in enumerate(train(self, stop, **log)):
-            yield record
-            if number == 30:
-                os.kill(os.getpid(), how)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Run, "train", signalled)
-        assert run(["train", *SMALL, "--out", "stopped"]) == 130
+    assert signalled(how) == 130
     assert "statetrack train --resume stopped" in capsys.readouterr().err
     _goes_on_to("stopped", whole)
 
 
-def test_training_that_was_killed_goes_on_to_the_very_same_weights(whole: Path) -> None:
-    process = _start_training("stopped", *LONG, "--checkpoint-every", "40")
-    process.kill()
-    process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL
+def test_training_that_was_killed_goes_on_to_the_very_same_weights(
+    signalled: Callable[[signal.Signals], int], whole: Path
+) -> None:
+    assert run_in_child(lambda: signalled(signal.SIGKILL)).was_killed
     _goes_on_to("stopped", whole)
 
 

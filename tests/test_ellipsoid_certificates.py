@@ -145,11 +145,17 @@ def test_states_in_float32_never_leave_the_ellipsoids_of_their_context(name, tas
             assert (lengths <= cover.radii[mine]).any(1).all()
 
 
-def test_perturbed_networks_are_proven_only_as_far_as_they_are_right():
+@pytest.mark.parametrize(
+    ("seeds", "least_wrong", "least_proven"),
+    [((2, 4, 7), 2, 1), pytest.param((0, 1, 3, 5, 6), 3, 1, marks=pytest.mark.slow)],
+)
+def test_perturbed_networks_are_proven_only_as_far_as_they_are_right(
+    seeds, least_wrong, least_proven
+):
     """Against every word up to the length at which the network is first wrong."""
     task, wrong, proven = "parity", 0, 0
     words = np.array(list(np.ndindex(*[2] * 10)))
-    for seed in range(8):
+    for seed in seeds:
         model = built("second-order-rnn", task)
         torch.manual_seed(seed)
         with torch.no_grad():
@@ -165,7 +171,7 @@ def test_perturbed_networks_are_proven_only_as_far_as_they_are_right():
             assert first == 100, seed
         elif found.length is not None:
             assert found.length < first, seed
-    assert wrong >= 2 and proven >= 1
+    assert wrong >= least_wrong and proven >= least_proven
 
 
 def test_other_networks_and_a_budget_that_is_spent_prove_nothing():
