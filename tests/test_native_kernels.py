@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -27,6 +26,7 @@ from statetrack import ops
 from statetrack.errors import SettingsError
 from statetrack.models import MODELS, RecurrentModel, SequenceModel
 from statetrack.models._layers import LARGEST_SQUARED, ShortConvolution, of_unit_length, rms_norm
+from statetrack.models.mamba3 import turn
 from statetrack.models.slstm import Cell, advance
 from statetrack.ops import native
 from statetrack.ops.native import calls
@@ -425,6 +425,22 @@ def test_gates(shape, dtype, mapped) -> None:
     assert_same_mapped(by_torch, native.gated, inputs, mapped)
 
 
+@few
+@given(
+    st.tuples(small, small, sizes), st.integers(0, 40), dtypes, st.lists(st.booleans(), min_size=2)
+)
+def test_rotations(shape, pairs, dtype, mapped) -> None:
+    pairs = min(pairs, shape[-1] // 2)
+    angles = torch.randn(*shape[:2], pairs, dtype=dtype)
+    inputs = [normal(*shape, dtype=dtype), angles]
+
+    def by_loop(vectors, angles):
+        return native.rotated(vectors, angles.cos(), angles.sin())
+
+    assert_same(turn, by_loop, inputs)
+    assert_same_mapped(turn, by_loop, inputs, mapped[:2])
+
+
 # --- around recurrences ---
 
 
@@ -776,7 +792,6 @@ def test_machine_code_that_no_folder_keeps_is_computed_by(tmp_path, monkeypatch)
 TOGETHER = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import numpy as np
 from doubling import doubled
 for dtype in sys.argv[2:]:
     numbers = np.arange(3, dtype=dtype)

@@ -286,7 +286,7 @@ class BlockModel(RecurrentModel, Generic[SettingsT]):
 
     def forward(self, symbols: Tensor) -> Tensor:
         """Logits [B, T, C] of int64 symbols [B, T]."""
-        with ops.native.without_last_states():
+        with ops.native.whole_words():
             return super().forward(symbols)
 
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:

@@ -26,7 +26,7 @@ from torch.nn import functional
 from statetrack import ops
 from statetrack.algebra import Heads, Size
 from statetrack.errors import SettingsError, setting
-from statetrack.models._base import through
+from statetrack.models._base import through, zeros
 from statetrack.models._blocks import AffineMixer, BlockModel, draw_frame
 from statetrack.models._layers import (
     RMSNorm,
@@ -157,7 +157,7 @@ class DeltaMixer(AffineMixer[tuple[Window, Tensor], DeltaFactors]):
     def initial_state(self, num_words: int) -> tuple[Window, Tensor]:
         """The convolution's initial state, and zeros [B, N, K, V]."""
         shape = (num_words, *self.query_shape, self.value_shape[-1])
-        associations = self.output.weight.new_zeros(shape)
+        associations = zeros(self.output.weight, *shape)
         return self.convolution.initial_state(num_words), associations
 
     def terms(self, inputs: Tensor, window: Window) -> tuple[DeltaFactors, Window]:

@@ -42,7 +42,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack.algebra import Householder
-from statetrack.models._base import through
+from statetrack.models._base import through, zeros
 from statetrack.models._blocks import AffineMixer, BlockModel, draw_frame
 from statetrack.models._delta import BETA_RANGE, DeltaOptions
 from statetrack.models._layers import (
@@ -129,7 +129,7 @@ class KDAMixer(AffineMixer[tuple[Window, Tensor], KDAFactors]):
     def initial_state(self, num_words: int) -> tuple[Window, Tensor]:
         """The convolution's initial state, and zeros [B, N, K, V]."""
         shape = (num_words, *self.key_shape, self.value_shape[-1])
-        associations = self.output.weight.new_zeros(shape)
+        associations = zeros(self.output.weight, *shape)
         return self.convolution.initial_state(num_words), associations
 
     def terms(self, inputs: Tensor, window: Window) -> tuple[KDAFactors, Window]:

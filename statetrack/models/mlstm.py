@@ -43,7 +43,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack.algebra import PositiveLayers, Recurrence, Size
-from statetrack.models._base import require_divisor, through
+from statetrack.models._base import require_divisor, through, zeros
 from statetrack.models._blocks import AffineMixer, BlockModel
 from statetrack.models._layers import (
     BlockDiagonal,
@@ -191,7 +191,7 @@ class MLSTMMixer(AffineMixer[MLSTMState, Terms]):
         size, weight = self.inner // self.heads, self.down.weight
         return MLSTMState(
             self.convolution.initial_state(num_words),
-            weight.new_zeros(num_words, self.heads, size, size + 1),
+            zeros(weight, num_words, self.heads, size, size + 1),
             weight.new_zeros(num_words, self.heads),
         )
 

@@ -20,8 +20,10 @@ from statetrack.ops.native.diagonal import gated_diagonal as gated_diagonal
 from statetrack.ops.native.diagonal import turning_diagonal as turning_diagonal
 from statetrack.ops.native.gates import gated as gated
 from statetrack.ops.native.gates import mixed as mixed
-from statetrack.ops.native.matrix_states import without_last_states as without_last_states
+from statetrack.ops.native.matrix_states import reads_whole_words as reads_whole_words
+from statetrack.ops.native.matrix_states import whole_words as whole_words
 from statetrack.ops.native.norms import normalised as normalised
+from statetrack.ops.native.rotations import rotated as rotated
 from statetrack.ops.native.saturating import gated_network as gated_network
 from statetrack.ops.native.saturating import second_order_network as second_order_network
 from statetrack.ops.native.scalar_lstm import scalar_lstm as scalar_lstm
@@ -38,11 +40,13 @@ __all__ = [
     "gated_network",
     "mixed",
     "normalised",
+    "reads_whole_words",
     "replacing_attention",
+    "rotated",
     "scalar_lstm",
     "second_order_network",
     "selective_diagonal",
     "turning_diagonal",
+    "whole_words",
     "why_not",
-    "without_last_states",
 ]

@@ -11,17 +11,22 @@ from torch import Tensor
 
 from statetrack.ops.native.calls import loops
 
-_NO_LAST_STATES: ContextVar[bool] = ContextVar("_NO_LAST_STATES", default=False)
+_WHOLE_WORDS: ContextVar[bool] = ContextVar("_WHOLE_WORDS", default=False)
 
 
 @contextmanager
-def without_last_states() -> Iterator[None]:
-    """Inside it nobody reads a last state, so that it need not be computed: it is NaN."""
-    token = _NO_LAST_STATES.set(True)
+def whole_words() -> Iterator[None]:
+    """Inside it words are read from the initial state, and nobody reads a last one: it is NaN."""
+    token = _WHOLE_WORDS.set(True)
     try:
         yield
     finally:
-        _NO_LAST_STATES.reset(token)
+        _WHOLE_WORDS.reset(token)
+
+
+def reads_whole_words() -> bool:
+    """Whether states before words are initial ones, and those after them are not read."""
+    return _WHOLE_WORDS.get()
 
 
 def last_state(first: Tensor, words: int) -> tuple[Tensor, Tensor | None]:
@@ -29,7 +34,7 @@ def last_state(first: Tensor, words: int) -> tuple[Tensor, Tensor | None]:
 
     Large states take longer to write than short words to read.
     """
-    if _NO_LAST_STATES.get():
+    if reads_whole_words():
         return first.new_full((), math.nan).expand(words, *first.shape[1:]), None
     last = first.new_empty(words, *first.shape[1:])
     return last, last
