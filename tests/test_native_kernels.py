@@ -24,8 +24,13 @@ from torch.nn import functional
 
 from statetrack import ops
 from statetrack.errors import SettingsError
-from statetrack.models import MODELS, RecurrentModel, SequenceModel
-from statetrack.models._layers import LARGEST_SQUARED, ShortConvolution, of_unit_length, rms_norm
+from statetrack.models import MODELS, RecurrentModel, SequenceModel, transformer
+from statetrack.models._layers import (
+    LARGEST_SQUARED,
+    ShortConvolution,
+    queries_keys_values,
+    rms_norm,
+)
 from statetrack.models.mamba3 import turn
 from statetrack.models.slstm import Cell, advance
 from statetrack.ops import native
@@ -427,6 +432,35 @@ def test_gates(shape, dtype, mapped) -> None:
 
 @few
 @given(
+    st.tuples(small, lengths, small, st.sampled_from([1, 4, 6, 16, 18, 40])),
+    st.booleans(),
+    dtypes,
+    st.booleans(),
+)
+def test_softmax_attention(shape, rotary, dtype, mapped) -> None:
+    words, steps, heads, size = shape
+    rotary = rotary and size % 2 == 0
+    inputs = [3 * normal(words, steps, 3 * heads * size, dtype=dtype)]
+
+    def by_torch(projected):
+        split = projected.unflatten(-1, (3 * heads, size)).transpose(1, 2)
+        queries, keys, values = split.chunk(3, 1)
+        if rotary:
+            queries, keys = transformer.turned(queries), transformer.turned(keys)
+        future = torch.ones(steps, steps, dtype=torch.bool).triu(1)
+        scores = (queries @ keys.mT / size**0.5).masked_fill(future, -torch.inf)
+        return (scores.softmax(-1) @ values).transpose(1, 2).flatten(-2)
+
+    def by_loop(projected):
+        angles = transformer.waves(steps, size, projected) if rotary else None
+        return native.softmax_attention(projected, heads, angles)
+
+    assert_same(by_torch, by_loop, inputs)
+    assert_same_mapped(by_torch, by_loop, inputs, [mapped])
+
+
+@few
+@given(
     st.tuples(small, small, sizes), st.integers(0, 40), dtypes, st.lists(st.booleans(), min_size=2)
 )
 def test_rotations(shape, pairs, dtype, mapped) -> None:
@@ -501,6 +535,24 @@ def test_root_mean_square(leading, width, gains, magnitude, dtype, mapped) -> No
 
 @few
 @given(
+    st.tuples(small, st.integers(1, 40), small, st.integers(1, 20), st.integers(1, 35)),
+    dtypes,
+    st.lists(st.booleans(), min_size=2, max_size=2),
+)
+def test_block_diagonal(shape, dtype, mapped) -> None:
+    words, rows, blocks, inner, outer = shape
+    inputs = [normal(words, rows, blocks * inner, dtype=dtype)]
+    inputs.append(torch.randn(blocks, inner, outer, dtype=dtype))
+
+    def by_torch(inputs, blocks):
+        return torch.einsum("...ni,nij->...nj", inputs.unflatten(-1, blocks.shape[:2]), blocks)
+
+    assert_same(by_torch, native.block_diagonal, inputs)
+    assert_same_mapped(by_torch, native.block_diagonal, inputs, mapped)
+
+
+@few
+@given(
     st.tuples(small, small, sizes), small, dtypes, st.lists(st.booleans(), min_size=3, max_size=3)
 )
 def test_mixtures(shape, rows, dtype, mapped) -> None:
@@ -515,18 +567,22 @@ def test_mixtures(shape, rows, dtype, mapped) -> None:
 
 
 @few
-@given(st.tuples(small, small, sizes), dtypes, st.sampled_from([1.0, 0.25]))
-def test_unit_length(shape, dtype, scale) -> None:
-    vectors = normal(*shape, dtype=dtype)
+@given(st.tuples(small, small, sizes), st.tuples(small, small, sizes), dtypes, st.booleans())
+def test_queries_and_keys_of_unit_length(shape, parts, dtype, partly) -> None:
+    *leading, width = shape
+    queries, keys, values = parts
+    sizes = (queries * width, keys * width, values)
+    rows = normal(*leading, sum(sizes), dtype=dtype)
 
-    def by_loop(vectors: Tensor) -> Tensor:
-        return of_unit_length(vectors, scale, kernel="native")
+    def by(kernel: Any) -> Function:
+        def split(rows: Tensor) -> tuple[Tensor, ...]:
+            found = queries_keys_values(rows, sizes, width, kernel=kernel)
+            return found[:2] if partly else found  # what nobody reads has no gradient
 
-    def by_torch(vectors: Tensor) -> Tensor:
-        return of_unit_length(vectors, scale)
+        return split
 
-    assert_same(by_torch, by_loop, [vectors])
-    assert_same_mapped(by_torch, by_loop, [vectors], [True])
+    assert_same(by("torch"), by("native"), [rows])
+    assert_same_mapped(by("torch"), by("native"), [rows], [True])
 
 
 @given(st.integers(0, 4), st.integers(1, 6), st.booleans())
@@ -792,6 +848,7 @@ def test_machine_code_that_no_folder_keeps_is_computed_by(tmp_path, monkeypatch)
 TOGETHER = """
 import sys
 sys.path.insert(0, sys.argv[1])
+import numpy as np
 from doubling import doubled
 for dtype in sys.argv[2:]:
     numbers = np.arange(3, dtype=dtype)

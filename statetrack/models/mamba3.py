@@ -14,7 +14,8 @@ previous position. The output is gated by SiLU.
 
 Over a chunk, B and C are rotated by the cumulative angles instead of the state (the rotary
 embedding of the paper), the state is rotated back at the chunk's end, and both ends of the rule
-are combined in one weight for each position; `step` computes the equation above directly.
+are combined in one weight for each position; `step` computes the equation above directly. A loop
+takes all positions that are read at once as one chunk.
 
 Source: Lahoti, Li, Chen, Wang, Bick, Kolter, Dao & Gu (2026), arXiv:2603.15569, with the
 details (angles, least decay rate, biases) of the authors' public layer: `rates` softplus is that of
@@ -32,11 +33,11 @@ tests/references/test_state_space_models.py; outputs and gradients.
 
 Departures: one input and one output per head (no MIMO), no norm before `outward` (an option of the
 authors' code, off by default), one group of B and C. N = 64 and heads of P = 32 channels, where the
-authors' defaults are 128 and 64. Angles are accumulated within each chunk only, not over the whole
-word. Embeddings start as N(0, 1), the authors' language models from N(0, 0.02^2), and those divide
-`outward` by the root of the number of layers. The readout has a bias. Norms of the blocks add 1e-6
-to the mean square, the source 1e-5. Weight decay, where it is asked for, acts on biases and `skip`
-too.
+authors' defaults are 128 and 64. Angles are accumulated over the positions that are read at
+once only, not over the whole word. Embeddings start as N(0, 1), the authors' language models from
+N(0, 0.02^2), and those divide `outward` by the root of the number of layers. The readout has a
+bias. Norms of the blocks add 1e-6 to the mean square, the source 1e-5. Weight decay, where it is
+asked for, acts on biases and `skip` too.
 """
 
 from __future__ import annotations

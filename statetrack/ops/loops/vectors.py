@@ -136,22 +136,29 @@ firsts = _rearranged([2 * lane % LANES for lane in range(LANES)])
 """Each of a vector's first numbers twice, and the first parts of pairs at the front."""
 
 
-@intrinsic
-def total(typing: Any, vector: Any) -> Any:
-    """The sum of a vector's numbers."""
+def _reduced(name: str, *start: float) -> Any:
+    """A number of all of a vector's, by a reduction of LLVM, which may begin with a number."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        number = _llvm(vector.dtype).element
-        name = "f32" if vector.dtype == types.float32 else "f64"
-        function = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(number, (number, args[0].type)),
-            f"llvm.vector.reduce.fadd.v{LANES}{name}",
-        )
-        zero = ir.Constant(number, 0.0)
-        return builder.call(function, (zero, args[0]), fastmath=("reassoc",))
+    @intrinsic
+    def reduced(typing: Any, vector: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            number = _llvm(vector.dtype).element
+            kind = "f32" if vector.dtype == types.float32 else "f64"
+            begin = [ir.Constant(number, each) for each in start]
+            function = cgutils.get_or_insert_function(
+                builder.module,
+                ir.FunctionType(number, (*(each.type for each in begin), args[0].type)),
+                f"llvm.vector.reduce.{name}.v{LANES}{kind}",
+            )
+            return builder.call(function, (*begin, args[0]), fastmath=("reassoc",))
 
-    return vector.dtype(vector), code
+        return vector.dtype(vector), code
+
+    return reduced
+
+
+total, largest_of = _reduced("fadd", 0.0), _reduced("fmax")
+"""The sum of a vector's numbers, and the largest of them."""
 
 
 def _operator(symbol: Any, instruction: str) -> None:
