@@ -64,6 +64,11 @@ class SequenceModel(nn.Module, abc.ABC):
     def forward(self, symbols: Tensor) -> Tensor:
         """Logits [B, T, C] of int64 symbols [B, T]."""
 
+    @property
+    def reads_replicas(self) -> bool:
+        """Whether `forward` with weights [R, ...] maps symbols [R, B, T] to logits [R, B, T, C]."""
+        return False
+
     def kernel_on(self, device: torch.device) -> Kernel:
         """What computes recurrences, short convolutions and norms on a device.
 
@@ -218,6 +223,8 @@ class LinearModel(RecurrentModel, WithTransition):
 
     family = "bilinear"
     source = "Ebrahimi & Memisevic 2025, arXiv:2505.21749"
+    operators_by_replica: ClassVar[bool] = False
+    """Whether `operators`, of one-hot symbols, also makes those of replicas of weights [R, ...]."""
 
     def __init__(self, settings: LinearSettings, *, num_symbols: int, num_labels: int) -> None:
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
@@ -234,7 +241,14 @@ class LinearModel(RecurrentModel, WithTransition):
             constant = settings.additive == "constant"
             self.additive = nn.Parameter(terms) if constant else self.embedding.parameter(terms)
         self.additive_kind = settings.additive
+        self.kernel = settings.kernel
         self.readout = nn.Linear(settings.hidden, num_labels, bias=settings.readout_bias)
+
+    @property
+    def reads_replicas(self) -> bool:
+        """With one-hot symbols and without additive terms, if operators can be made by replica."""
+        plain = self.additive is None and self.embedding.vectors is None
+        return self.operators_by_replica and plain
 
     @property
     def scale_invariant(self) -> bool:
@@ -284,7 +298,8 @@ class LinearModel(RecurrentModel, WithTransition):
 
     def forward(self, symbols: Tensor) -> Tensor:
         """Logits [B, T, C] of int64 symbols [B, T], with the states as they are."""
-        logits, _ = self._read(symbols, self.initial_state(symbols.shape[0]), 0)
+        first = self.first.unsqueeze(-2).expand(*symbols.shape[:-1], -1)
+        logits, _ = self._read(symbols, first, 0)
         return logits
 
     def scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
@@ -304,10 +319,16 @@ class LinearModel(RecurrentModel, WithTransition):
 
     def _read(self, symbols: Tensor, state: Tensor, normalise_every: int) -> tuple[Tensor, Tensor]:
         table = self.additive_table()
-        inputs = None if table is None else ops.lookup(table, symbols)
-        operators = self.running_operators()
-        states = operators.recur(symbols, state, inputs, normalise_every=normalise_every)
-        return self.readout(states).transpose(0, 1), states[-1]
+        logits, last = self.running_operators().read(
+            symbols,
+            state,
+            self.readout.weight,
+            None if table is None else ops.lookup(table, symbols),
+            normalise_every=normalise_every,
+            kernel=self.kernel,
+        )
+        bias = self.readout.bias
+        return (logits if bias is None else logits + bias[..., None, None, :]), last
 
 
 def _near_one(states: Tensor) -> Tensor:

@@ -71,6 +71,11 @@ class LinearSettings(ModelSettings):
     readout_bias: bool = option(
         False, "A bias in the readout; without it logits scale with the state."
     )
+    kernel: Literal["auto", "torch", "native"] = option(
+        "auto",
+        "What computes the recurrence: torch; native, a compiled loop (CPU only, without additive "
+        "terms); auto, which is native where that can run and is faster.",
+    )
 
 
 class BlockSettings(ModelSettings):
@@ -96,7 +101,7 @@ class KernelSettings(BlockSettings):
     )
 
 
-WITH_KERNEL: Final = (NetworkSettings, BlockSettings)
+WITH_KERNEL: Final = (NetworkSettings, LinearSettings, BlockSettings)
 """The settings that have a choice of kernels."""
 
 

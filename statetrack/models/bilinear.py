@@ -52,6 +52,7 @@ class Bilinear(LinearModel):
     """Full bilinear RNN: a free matrix for every symbol."""
 
     settings_class = BilinearSettings
+    operators_by_replica = True
     training_defaults = {"lrs": (1e-2,), "steps": 800, "finish": "exact"}
 
     def __init__(self, settings: BilinearSettings, *, num_symbols: int, num_labels: int) -> None:

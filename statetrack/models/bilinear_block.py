@@ -47,6 +47,7 @@ class BilinearBlock(LinearModel):
     """Block-diagonal bilinear RNN: small free blocks for every symbol."""
 
     settings_class = BilinearBlockSettings
+    operators_by_replica = True
     training_defaults = {"lrs": (1e-1,), "steps": 1500, "finish": "exact"}
 
     def __init__(

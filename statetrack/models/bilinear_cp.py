@@ -22,9 +22,10 @@ more than 2^23 products, and in float16 and bfloat16, rank space is kept.
 
 from __future__ import annotations
 
+import math
+
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import nn
 
 from statetrack.algebra import Factored, Size
 from statetrack.models._base import LinearModel
@@ -60,6 +61,7 @@ class BilinearCP(LinearModel):
     """Bilinear RNN with a CP-factored transition tensor."""
 
     settings_class = BilinearCPSettings
+    operators_by_replica = True
     training_defaults = {"lrs": (3e-2,), "steps": 1000, "finish": "exact"}
 
     def __init__(self, settings: BilinearCPSettings, *, num_symbols: int, num_labels: int) -> None:
@@ -77,18 +79,8 @@ class BilinearCP(LinearModel):
     def running_operators(self) -> Operators:
         """The matrices A(x) without gradients, unless they are too many; else their factors."""
         operators = self.operators()
-        products = operators.gains.numel() * self.left.shape[0] ** 2
+        products = math.prod(operators.gains.shape[-2:]) * self.left.shape[-2] ** 2
         wide = self.left.dtype in (torch.float32, torch.float64) and self.left.device.type != "mps"
         if torch.is_grad_enabled() or not wide or products > MOST_PRODUCTS:
             return operators
         return operators.summed()
-
-    def _read(self, symbols: Tensor, state: Tensor, normalise_every: int) -> tuple[Tensor, Tensor]:
-        """In rank space, without additive terms, the readout C W1 acts on gated coordinates."""
-        operators = self.running_operators()
-        if self.additive is not None or not isinstance(operators, FactoredOperators):
-            return super()._read(symbols, state, normalise_every)
-        gated = operators.recur_in_rank_space(symbols, state, normalise_every=normalise_every)
-        readout = self.readout.weight @ self.left
-        logits = functional.linear(gated, readout, self.readout.bias)
-        return logits.transpose(0, 1), gated[-1] @ self.left.mT

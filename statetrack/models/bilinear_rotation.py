@@ -50,6 +50,7 @@ class BilinearRotation(LinearModel):
     """Bilinear RNN of 2 x 2 rotation blocks (R2)."""
 
     settings_class = BilinearRotationSettings
+    operators_by_replica = True
     training_defaults = {"lrs": (1e-1,), "steps": 1500}
 
     def __init__(

@@ -52,6 +52,7 @@ class DiagonalComplex(LinearModel):
     """Complex diagonal RNN: one free complex gain per coordinate."""
 
     settings_class = DiagonalComplexSettings
+    operators_by_replica = True
     training_defaults = {"lrs": (1e-1,), "steps": 1500}
 
     def __init__(

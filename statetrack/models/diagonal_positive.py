@@ -51,6 +51,7 @@ class DiagonalPositive(LinearModel):
     """Positive diagonal RNN: gains in (0, 1), as in Mamba."""
 
     settings_class = DiagonalPositiveSettings
+    operators_by_replica = True
     training_defaults = {"lrs": (3e-2,), "steps": 400}
 
     def __init__(

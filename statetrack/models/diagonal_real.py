@@ -57,6 +57,7 @@ class DiagonalReal(LinearModel):
     """Real diagonal RNN: one gain of either sign per coordinate."""
 
     settings_class = DiagonalRealSettings
+    operators_by_replica = True
     training_defaults = {"lrs": (3e-2,), "steps": 400}
 
     def __init__(

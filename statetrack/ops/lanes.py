@@ -7,6 +7,7 @@ float32 or better, since rounding errors accumulate.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, ClassVar, ParamSpec, TypeVar
@@ -30,6 +31,11 @@ Result = TypeVar("Result")
 def apply(function: type[torch.autograd.Function], *arguments: Any) -> Any:
     """The typed results of an autograd function; its own `apply` is untyped."""
     return function.apply(*arguments)
+
+
+def in_lanes(tensor: Tensor, own: int, axis: int = 0) -> Tensor:
+    """The tensor with an axis of lanes at `axis`: a new one where it has only its `own` axes."""
+    return tensor if tensor.dim() > own else tensor.unsqueeze(axis)
 
 
 def join_lanes(tensor: Tensor, mapped: int | None, size: int, axis: int) -> Tensor:
@@ -71,6 +77,15 @@ def backward_pass(
     return once_differentiable(backward)
 
 
+def signed(function: Callable[P, Result]) -> Callable[P, Result]:
+    """The same function, with its signature worked out once.
+
+    `torch.autograd.Function` asks for that of `forward` at every call.
+    """
+    function.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    return function
+
+
 class LaneFunction(torch.autograd.Function):
     """A function of tensors with an axis of lanes, to which `vmap` adds its replicas.
 
@@ -86,6 +101,10 @@ class LaneFunction(torch.autograd.Function):
     """The arguments that are saved for the backward pass, before the second result."""
     saves_result: ClassVar[bool] = False
     """Whether the first result is saved too, before the second."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        signed(cls.forward)
 
     @classmethod
     def setup_context(cls, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:

@@ -1,6 +1,9 @@
 """The recurrence by matrices: one full matrix per symbol, small ones block by block, or factors.
 
 The factors are those of a CP tensor: gains by symbol and one shared matrix, in rank space.
+
+All shapes may have an axis of R replicas, first, or after the axis of time: [R, V, H, H] for
+operators [V, H, H], and [T, R, B, H] for states [T, B, H].
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from statetrack.ops.lanes import (
     backward_pass,
     check_normalise,
     in_full_precision,
+    in_lanes,
     is_due,
     normalise_,
     widened,
@@ -45,18 +49,18 @@ def dense_recurrence(
     operators [V, H, H], symbols [B, T], first [B, H], inputs [T, B, H] give the states
     [T, B, H].
     """
-    assert operators.shape[1:] == (first.shape[-1],) * 2, "operators are [V, H, H], first [B, H]"
-    assert symbols.shape[0] == first.shape[0], "symbols are [B, T], first is [B, H]"
+    assert operators.shape[-2:] == (first.shape[-1],) * 2, "operators are [V, H, H], first [B, H]"
+    assert symbols.shape[:-1] == first.shape[:-1], "symbols are [B, T], first is [B, H]"
     check_normalise(normalise_every, inputs)
     states = lane_recurrence(
-        widened(operators).unsqueeze(0),
-        symbols.unsqueeze(0),
-        widened(first).unsqueeze(0),
-        None if inputs is None else widened(inputs).unsqueeze(1),
+        in_lanes(widened(operators), 3),
+        in_lanes(symbols, 2),
+        in_lanes(widened(first), 2),
+        None if inputs is None else in_lanes(widened(inputs), 3, 1),
         normalise_every,
         1,
     )
-    return states.squeeze(1)
+    return states.view(-1, *first.shape)
 
 
 def lane_recurrence(
@@ -139,9 +143,9 @@ def block_recurrence(
     operators [V, N, b, b], symbols [B, T], first [B, N, b], inputs [T, B, N, b] give the
     states [T, B, N, b].
     """
-    num_blocks, size = first.shape[1:]
-    assert operators.shape[1:] == (num_blocks, size, size), "operators are [V, N, b, b]"
-    assert symbols.shape[0] == first.shape[0], "symbols are [B, T], first is [B, N, b]"
+    num_blocks, size = first.shape[-2:]
+    assert operators.shape[-3:] == (num_blocks, size, size), "operators are [V, N, b, b]"
+    assert symbols.shape[:-1] == first.shape[:-2], "symbols are [B, T], first is [B, N, b]"
     check_normalise(normalise_every, inputs)
     operators, first = widened(operators), widened(first)
     inputs = None if inputs is None else widened(inputs)
@@ -156,17 +160,19 @@ def _by_matrix_products(
     inputs: Tensor | None,
     normalise_every: int,
 ) -> Tensor:
-    """The dense recurrence, with one lane per block."""
-    num_blocks = first.shape[1]
+    """The dense recurrence, with one lane per block, of every replica."""
+    replicas, (batch, num_blocks, _) = first.shape[:-3], first.shape[-3:]
+    words = symbols.unsqueeze(-3).expand(*replicas, num_blocks, batch, -1)
     states = lane_recurrence(
-        operators.transpose(0, 1),
-        symbols.expand(num_blocks, *symbols.shape),
-        first.transpose(0, 1),
-        None if inputs is None else inputs.transpose(1, 2),
+        operators.transpose(-3, -4).flatten(0, -4),
+        words.flatten(0, -3),
+        first.transpose(-2, -3).flatten(0, -3),
+        None if inputs is None else inputs.transpose(-2, -3).flatten(1, -3),
         normalise_every,
         num_blocks,
     )
-    return states.transpose(1, 2).contiguous()
+    by_word: Tensor = states.unflatten(1, (*replicas, num_blocks)).transpose(-2, -3)
+    return by_word.contiguous()
 
 
 def _by_coordinate(
@@ -181,24 +187,24 @@ def _by_coordinate(
     The operators of every step are gathered for every word; without gradients, which need all of
     them at once, for a limited number of steps at a time.
     """
-    num_steps = symbols.shape[1]
-    length = num_steps if torch.is_grad_enabled() else _slab_length(operators, len(symbols))
+    num_steps = symbols.shape[-1]
+    length = num_steps if torch.is_grad_enabled() else _slab_length(first)
     length += -length % max(1, normalise_every)
-    table = operators.permute(0, 3, 2, 1)  # [V, b (from), b (to), N]
-    state = first.transpose(1, 2)
+    table = operators.transpose(-1, -3)  # [V, b (from), b (to), N]
+    state = first.transpose(-1, -2)
     slabs = []
     for start in range(0, num_steps, length):
         slab = slice(start, start + length)
-        columns = lookup(table, symbols[:, slab])  # [T, B, b (from), b (to), N]
-        terms = None if inputs is None else inputs[slab].transpose(2, 3)
+        columns = lookup(table, symbols[..., slab])  # [T, B, b (from), b (to), N]
+        terms = None if inputs is None else inputs[slab].transpose(-1, -2)
         slabs.append(apply(_Coordinates, columns, state, terms, normalise_every)[0])
         state = slabs[-1][-1]
-    return torch.cat(slabs).transpose(2, 3).contiguous()
+    return torch.cat(slabs).transpose(-1, -2).contiguous()
 
 
-def _slab_length(operators: Tensor, batch: int) -> int:
+def _slab_length(states: Tensor) -> int:
     """The number of steps whose operators are gathered for every word at once."""
-    return max(1, _SLAB_NUMBERS // (batch * operators[0].numel()))
+    return max(1, _SLAB_NUMBERS // (states.numel() * states.shape[-1]))
 
 
 class _Coordinates(LaneFunction):
@@ -292,19 +298,19 @@ def factored_recurrence(
     of CP rank K, A(x) = U diag(s_x) V^T, has this form with M = V^T U and p_t = V^T h_t:
     then h_t = U z_t (+ u_t), so z_t is all that a readout needs. The last input has no effect.
     """
-    assert core.shape == (gains.shape[-1], gains.shape[-1]), "core is [K, K], gains are [T, B, K]"
+    assert core.shape[-2:] == (gains.shape[-1],) * 2, "core is [K, K], gains are [T, B, K]"
     assert gains.shape[1:] == first.shape, "gains are [T, B, K], first is [B, K]"
     assert inputs is None or inputs.shape == gains.shape, "inputs are [T, B, K]"
     check_normalise(normalise_every, inputs)
     gated: Tensor = apply(
         _Factored,
-        widened(core).unsqueeze(0),
-        widened(gains).unsqueeze(1),
-        widened(first).unsqueeze(0),
-        None if inputs is None else widened(inputs).unsqueeze(1),
+        in_lanes(widened(core), 2),
+        in_lanes(widened(gains), 3, 1),
+        in_lanes(widened(first), 2),
+        None if inputs is None else in_lanes(widened(inputs), 3, 1),
         normalise_every,
     )[0]
-    return gated.squeeze(1)
+    return gated.view(gains.shape)
 
 
 class _Factored(LaneFunction):

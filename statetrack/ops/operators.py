@@ -5,6 +5,10 @@ of its operators, and writes them out as dense matrices.
 
 V symbols, B batch, T time, H hidden, K rank, N blocks, b block size. States are column vectors
 [B, H]: the operator of a word x_1 .. x_T is A(x_T) ... A(x_1).
+
+Where the tensors of operators have a leading axis of R replicas, and so have symbols [R, B, T] and
+the first state [R, B, H], `recur` of the classes of this file gives states [T, R, B, H], and `read`
+logits [R, B, T, C].
 """
 
 from __future__ import annotations
@@ -16,10 +20,20 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
+from statetrack.ops import native
+from statetrack.ops.devices import KernelChoice, natively
 from statetrack.ops.diagonal import diagonal_recurrence, rotation_recurrence
 from statetrack.ops.lanes import check_normalise, is_due, normalise_
-from statetrack.ops.matrices import block_recurrence, dense_recurrence, factored_recurrence
+from statetrack.ops.matrices import (
+    LARGEST_BY_COORDINATE,
+    block_recurrence,
+    dense_recurrence,
+    factored_recurrence,
+)
 from statetrack.ops.symbol_tables import lookup
+
+LARGEST_NATIVE = 256
+"""Above this size matrix products of torch are as fast as a compiled loop, or faster."""
 
 
 class Operators(abc.ABC):
@@ -54,6 +68,45 @@ class Operators(abc.ABC):
             states.append(first)
         return torch.stack(states)
 
+    def read(
+        self,
+        symbols: Tensor,
+        first: Tensor,
+        readout: Tensor,
+        inputs: Tensor | None = None,
+        *,
+        normalise_every: int = 0,
+        kernel: KernelChoice = "torch",
+    ) -> tuple[Tensor, Tensor]:
+        """Logits C h_t [B, T, C] by a matrix C `readout` [C, H], and the last state [B, H].
+
+        The other arguments are those of `recur`. Compiled loops compute them where `kernel` says
+        so, there is such a loop, and it is not less exact than `recur`.
+        """
+        if inputs is None and natively(kernel, first):
+            found = self._read_natively(symbols, first, readout, normalise_every)
+            if found is not None:
+                return found
+        return self._read_states(symbols, first, readout, inputs, normalise_every)
+
+    def _read_natively(
+        self, symbols: Tensor, first: Tensor, readout: Tensor, normalise_every: int
+    ) -> tuple[Tensor, Tensor] | None:
+        """What `read` gives, by a compiled loop; None where there is none that is to be used."""
+        return None
+
+    def _read_states(
+        self,
+        symbols: Tensor,
+        first: Tensor,
+        readout: Tensor,
+        inputs: Tensor | None,
+        normalise_every: int,
+    ) -> tuple[Tensor, Tensor]:
+        """What `read` gives, by `recur`."""
+        states = self.recur(symbols, first, inputs, normalise_every=normalise_every)
+        return (states @ readout.mT).movedim(0, -2), states[-1]
+
     @abc.abstractmethod
     def select(self, symbols: Tensor) -> Operators:
         """The operators of the given symbols [N], in that order."""
@@ -84,6 +137,16 @@ class DenseOperators(Operators):
     ) -> Tensor:
         return dense_recurrence(
             self.matrices, symbols, first, inputs, normalise_every=normalise_every
+        )
+
+    @override
+    def _read_natively(
+        self, symbols: Tensor, first: Tensor, readout: Tensor, normalise_every: int
+    ) -> tuple[Tensor, Tensor] | None:
+        if first.shape[-1] > LARGEST_NATIVE:
+            return None
+        return native.read_by_matrices(
+            self.matrices, symbols, first, readout, normalise_every=normalise_every
         )
 
     @override
@@ -148,8 +211,40 @@ class FactoredOperators(Operators):
 
     def summed(self) -> DenseOperators:
         """The same operators as matrices, each summed in float64 and rounded once."""
-        scaled = self.left.double() * self.gains.double().unsqueeze(1)  # [V, H, K]
-        return DenseOperators((scaled @ self.right.double().mT).to(self.left.dtype))
+        left, right = (part.double().unsqueeze(-3) for part in (self.left, self.right))
+        scaled = left * self.gains.double().unsqueeze(-2)  # [V, H, K]
+        return DenseOperators((scaled @ right.mT).to(self.left.dtype))
+
+    @override
+    def _read_natively(
+        self, symbols: Tensor, first: Tensor, readout: Tensor, normalise_every: int
+    ) -> tuple[Tensor, Tensor] | None:
+        if self.left.shape[-1] > LARGEST_NATIVE:
+            return None
+        logits, gated = native.read_by_factors(
+            self.core(),
+            self.gains,
+            symbols,
+            first @ self.right,
+            readout @ self.left,
+            normalise_every=normalise_every,
+        )
+        return logits, gated @ self.left.mT
+
+    @override
+    def _read_states(
+        self,
+        symbols: Tensor,
+        first: Tensor,
+        readout: Tensor,
+        inputs: Tensor | None,
+        normalise_every: int,
+    ) -> tuple[Tensor, Tensor]:
+        """Without inputs in rank space, where the readout C left acts on gated coordinates."""
+        if inputs is not None:
+            return super()._read_states(symbols, first, readout, inputs, normalise_every)
+        gated = self.recur_in_rank_space(symbols, first, normalise_every=normalise_every)
+        return (gated @ (readout @ self.left).mT).movedim(0, -2), gated[-1] @ self.left.mT
 
     @override
     def select(self, symbols: Tensor) -> FactoredOperators:
@@ -180,14 +275,30 @@ class BlockOperators(Operators):
         *,
         normalise_every: int = 0,
     ) -> Tensor:
-        parts = self.blocks.shape[1:3]
+        parts = self.blocks.shape[-3:-1]
         return block_recurrence(
             self.blocks,
             symbols,
             first.unflatten(-1, parts),
             None if inputs is None else inputs.unflatten(-1, parts),
             normalise_every=normalise_every,
-        ).flatten(2)
+        ).flatten(-2)
+
+    @override
+    def _read_natively(
+        self, symbols: Tensor, first: Tensor, readout: Tensor, normalise_every: int
+    ) -> tuple[Tensor, Tensor] | None:
+        parts = self.blocks.shape[-3:-1]
+        if parts[1] > LARGEST_BY_COORDINATE:
+            return None
+        logits, last = native.read_by_blocks(
+            self.blocks,
+            symbols,
+            first.unflatten(-1, parts),
+            readout.unflatten(-1, parts),
+            normalise_every=normalise_every,
+        )
+        return logits, last.flatten(-2)
 
     @override
     def select(self, symbols: Tensor) -> BlockOperators:
@@ -225,10 +336,18 @@ class RotationOperators(Operators):
     ) -> Tensor:
         angles = lookup(self.angles, symbols)  # [T, B, N]
         if inputs is None:  # lengths are kept: there is nothing to normalise
-            return rotation_recurrence(angles, first.unflatten(-1, (-1, 2))).flatten(2)
+            return rotation_recurrence(angles, first.unflatten(-1, (-1, 2))).flatten(-2)
         check_normalise(normalise_every, inputs)
         gains = torch.polar(torch.ones_like(angles), angles)
         return as_real(diagonal_recurrence(gains, as_complex(first), as_complex(inputs)))
+
+    @override
+    def _read_natively(
+        self, symbols: Tensor, first: Tensor, readout: Tensor, normalise_every: int
+    ) -> tuple[Tensor, Tensor] | None:
+        if not torch.is_grad_enabled():  # sums of angles are more exact on long words
+            return None
+        return self.blocks()._read_natively(symbols, first, readout, normalise_every)
 
     @override
     def select(self, symbols: Tensor) -> RotationOperators:
@@ -260,6 +379,13 @@ class DiagonalOperators(Operators):
     ) -> Tensor:
         gains = lookup(self.gains, symbols)
         return diagonal_recurrence(gains, first, inputs, normalise_every=normalise_every)
+
+    @override
+    def _read_natively(
+        self, symbols: Tensor, first: Tensor, readout: Tensor, normalise_every: int
+    ) -> tuple[Tensor, Tensor] | None:
+        blocks = BlockOperators(self.gains[..., None, None])
+        return blocks._read_natively(symbols, first, readout, normalise_every)
 
     @override
     def select(self, symbols: Tensor) -> DiagonalOperators:
@@ -302,14 +428,23 @@ class ComplexDiagonalOperators(Operators):
         return as_real(states)
 
     @override
+    def _read_natively(
+        self, symbols: Tensor, first: Tensor, readout: Tensor, normalise_every: int
+    ) -> tuple[Tensor, Tensor] | None:
+        return self._blocks()._read_natively(symbols, first, readout, normalise_every)
+
+    @override
     def select(self, symbols: Tensor) -> ComplexDiagonalOperators:
         return ComplexDiagonalOperators(self.gains[symbols])
 
     @override
     def dense(self) -> Tensor:
+        return self._blocks().dense()
+
+    def _blocks(self) -> BlockOperators:
         real, imaginary = self.gains.real, self.gains.imag
         rows = torch.stack([real, -imaginary, imaginary, real], -1)
-        return BlockOperators(rows.unflatten(-1, (2, 2))).dense()
+        return BlockOperators(rows.unflatten(-1, (2, 2)))
 
 
 def diagonal_operators(gains: Tensor) -> Operators:

@@ -8,7 +8,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from statetrack.ops.lanes import LaneFunction, apply, backward_pass, in_full_precision, widened
+from statetrack.ops.lanes import (
+    LaneFunction,
+    apply,
+    backward_pass,
+    in_full_precision,
+    in_lanes,
+    widened,
+)
 
 
 def contract(weight: Tensor, embedding: Tensor) -> Tensor:
@@ -50,10 +57,14 @@ class _Contraction(LaneFunction):
 
 
 def lookup(table: Tensor, symbols: Tensor) -> Tensor:
-    """Row `symbols[b, t]` of `table` `[V, *K]` at `[t, b]`: `[T, B, *K]`, contiguous."""
-    assert symbols.dim() == 2, "symbols are [B, T]"
-    rows: Tensor = apply(_Lookup, table.flatten(1).unsqueeze(0), symbols.unsqueeze(0))
-    return rows.view(*symbols.t().shape, *table.shape[1:])
+    """Row `symbols[b, t]` of `table` `[V, *K]` at `[t, b]`: `[T, B, *K]`, contiguous.
+
+    Of R replicas, with a table [R, V, *K] and symbols [R, B, T]: [T, R, B, *K].
+    """
+    assert symbols.dim() in (2, 3), "symbols are [B, T] or [R, B, T]"
+    own = symbols.dim() - 1
+    rows: Tensor = apply(_Lookup, in_lanes(table.flatten(own), 2), in_lanes(symbols, 2))
+    return rows.view(*symbols.movedim(-1, 0).shape, *table.shape[own:])
 
 
 class _Lookup(LaneFunction):

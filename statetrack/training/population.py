@@ -88,7 +88,11 @@ class Population:
 
     def __call__(self, symbols: Tensor) -> Tensor:
         """Logits [R, B, T, C] of symbols [R, B, T]."""
-        return self.through(self.model, "", self.vectorises, symbols)
+        model = self.model
+        if len(self) > 1 and isinstance(model, SequenceModel) and model.reads_replicas:
+            logits: Tensor = functional_call(model, self.parameters | self.buffers, (symbols,))
+            return logits
+        return self.through(model, "", self.vectorises, symbols)
 
     @property
     def vectorises(self) -> bool:

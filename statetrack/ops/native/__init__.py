@@ -15,6 +15,9 @@ from statetrack.ops.native.attention import gated_attention as gated_attention
 from statetrack.ops.native.attention import replacing_attention as replacing_attention
 from statetrack.ops.native.block_diagonal import LARGEST_BLOCK as LARGEST_BLOCK
 from statetrack.ops.native.block_diagonal import block_diagonal as block_diagonal
+from statetrack.ops.native.by_symbol import read_by_blocks as read_by_blocks
+from statetrack.ops.native.by_symbol import read_by_factors as read_by_factors
+from statetrack.ops.native.by_symbol import read_by_matrices as read_by_matrices
 from statetrack.ops.native.calls import why_not as why_not
 from statetrack.ops.native.convolution import convolution as convolution
 from statetrack.ops.native.delta_rule import delta_rule as delta_rule
@@ -48,6 +51,9 @@ __all__ = [
     "gated_network",
     "mixed",
     "normalised",
+    "read_by_blocks",
+    "read_by_factors",
+    "read_by_matrices",
     "reads_whole_words",
     "replacing_attention",
     "rotated",

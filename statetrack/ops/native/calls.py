@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from statetrack.ops.lanes import apply, in_full_precision, join_lanes
+from statetrack.ops.lanes import apply, in_full_precision, join_lanes, signed
 
 
 def why_not(device: torch.device, dtype: torch.dtype = torch.float32) -> str | None:
@@ -86,6 +86,7 @@ class _Loop(torch.autograd.Function):
     """A loop with its own backward pass, which `vmap` calls once for all replicas."""
 
     @staticmethod
+    @signed
     def forward(loop: Loop, differentiable: bool, *inputs: Tensor | None) -> tuple[Tensor, ...]:
         wanted = any(part is not None and part.requires_grad for part in inputs)
         parts = [None if part is None else part.detach() for part in inputs]

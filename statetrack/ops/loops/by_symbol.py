@@ -1,0 +1,497 @@
+"""Recurrences whose operator is the symbol's, with a linear readout: matrices, blocks, or factors.
+
+Rows are whole vectors: what follows their numbers is zero. Words of a replica that read the same
+symbol are multiplied four at a time, so that a matrix is loaded once for all four.
+
+Gradients are zero after the last position of a word whose logits have any: padding takes no time.
+
+G lanes (replicas), B words of each, T time, V symbols, C labels, N numbers of a row, b block size.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.vectors import LANES, Array, at, load, put, splat, store, total
+
+# --- rows ---
+
+
+@compiled
+def _zeros(array: Array) -> Any:
+    return splat(array.dtype.type(0.0))
+
+
+@compiled
+def _read(
+    readout: Array, first: int, row: Array, place: int, N: int, C: int, logits: Array, to: int
+) -> None:
+    """The logits of one row."""
+    for label in range(C):
+        found = _zeros(logits)
+        for n in range(0, N, LANES):
+            found = found + load(readout, first + label * N + n) * load(row, place + n)
+        put(logits, to + label, total(found))
+
+
+@compiled
+def _read_backward(
+    readout: Array,
+    first: int,
+    row: Array,
+    place: int,
+    N: int,
+    C: int,
+    by_logits: Array,
+    given: int,
+    by_readout: Array,
+    by_row: Array,
+    to: int,
+) -> None:
+    """Add the gradients by the readout and by the row of one row's logits."""
+    for label in range(C):
+        factor = splat(at(by_logits, given + label))
+        for n in range(0, N, LANES):
+            weight = first + label * N + n
+            store(by_row, to + n, load(by_row, to + n) + factor * load(readout, weight))
+            added = factor * load(row, place + n)
+            store(by_readout, weight, load(by_readout, weight) + added)
+
+
+@compiled
+def _any(array: Array, first: int, count: int) -> bool:
+    """Whether any number is not zero."""
+    found = False
+    for n in range(first, first + count):
+        found = found or at(array, n) != 0
+    return found
+
+
+@compiled
+def _normalise(row: Array, place: int, N: int) -> None:
+    """Divide a row by a power of two, so that its largest magnitude is in [1, 2); zeros stay."""
+    largest = row.dtype.type(np.finfo(row.dtype).tiny)
+    for n in range(place, place + N):
+        largest = max(largest, abs(at(row, n)))
+    _, exponent = math.frexp(largest)
+    factor = splat(row.dtype.type(math.ldexp(1.0, exponent - 1)))
+    for n in range(0, N, LANES):
+        store(row, place + n, load(row, place + n) / factor)
+
+
+@compiled
+def _sort(keys: Array, words: Array, count: int, V: int, starts: Array, order: Array) -> None:
+    """The first `count` words in the order of their keys; where in it those of each key start."""
+    for key in range(V + 1):
+        put(starts, key, 0)
+    for n in range(count):
+        key = at(keys, n) + 1
+        put(starts, key, at(starts, key) + 1)
+    for key in range(V):
+        put(starts, key + 1, at(starts, key + 1) + at(starts, key))
+    for n in range(count):
+        key = at(keys, n)
+        put(order, at(starts, key), at(words, n))
+        put(starts, key, at(starts, key) + 1)
+    for key in range(V, 0, -1):
+        put(starts, key, at(starts, key - 1))
+    put(starts, 0, 0)
+
+
+@compiled
+def _products(
+    matrix: Array,
+    first: int,
+    N: int,
+    words: Array,
+    begin: int,
+    end: int,
+    rows: Array,
+    place: int,
+    out: Array,
+    to: int,
+) -> None:
+    """Multiply the rows of some words by one matrix [N, N], whose row n belongs to their number n.
+
+    The row of word w is at `place` + w N, and its product is written at `to` + w N.
+    """
+    n = begin
+    while n + 4 <= end:
+        w0, w1 = at(words, n) * N, at(words, n + 1) * N
+        w2, w3 = at(words, n + 2) * N, at(words, n + 3) * N
+        for column in range(0, N, LANES):
+            p0, p1, p2, p3 = _zeros(out), _zeros(out), _zeros(out), _zeros(out)
+            for k in range(N):
+                factors = load(matrix, first + k * N + column)
+                p0 = p0 + at(rows, place + w0 + k) * factors
+                p1 = p1 + at(rows, place + w1 + k) * factors
+                p2 = p2 + at(rows, place + w2 + k) * factors
+                p3 = p3 + at(rows, place + w3 + k) * factors
+            store(out, to + w0 + column, p0)
+            store(out, to + w1 + column, p1)
+            store(out, to + w2 + column, p2)
+            store(out, to + w3 + column, p3)
+        n += 4
+    for one in range(n, end):
+        word = at(words, one) * N
+        for column in range(0, N, LANES):
+            product = _zeros(out)
+            for k in range(N):
+                factors = load(matrix, first + k * N + column)
+                product = product + at(rows, place + word + k) * factors
+            store(out, to + word + column, product)
+
+
+@compiled
+def _add_outer_products(
+    left: Array, right: Array, places: Array, begin: int, end: int, N: int, sums: Array, to: int
+) -> None:
+    """Add to a matrix [N, N] the sum of left^T right over rows, which are at pairs of places."""
+    for row in range(0, N, 4):
+        for column in range(0, N, LANES):
+            place = to + row * N + column
+            s0, s1 = load(sums, place), load(sums, place + N)
+            s2, s3 = load(sums, place + 2 * N), load(sums, place + 3 * N)
+            for n in range(begin, end):
+                own = at(places, 2 * n) + row
+                factors = load(right, at(places, 2 * n + 1) + column)
+                s0 = s0 + at(left, own) * factors
+                s1 = s1 + at(left, own + 1) * factors
+                s2 = s2 + at(left, own + 2) * factors
+                s3 = s3 + at(left, own + 3) * factors
+            store(sums, place, s0)
+            store(sums, place + N, s1)
+            store(sums, place + 2 * N, s2)
+            store(sums, place + 3 * N, s3)
+
+
+# --- matrices ---
+
+
+@compiled
+def matrices_forward(
+    symbols: Array,
+    columns: Array,
+    first: Array,
+    readout: Array,
+    states: Array,
+    logits: Array,
+    sizes: Any,
+    every: int,
+    keep: bool,
+) -> None:
+    """h_t = A(x_t) h_{t-1}, z_t = C h_t: columns [G, V, N, N] of matrices, logits [G, B, T, C].
+
+    States are [G, T + 1, B, N], or without `keep` [G, 2, B, N]: those of even and of odd positions.
+    Every so many steps a state is divided by a power of two.
+    """
+    G, B, T, V, C, N = sizes
+    keys, words, order = np.empty(B, np.int64), np.arange(B), np.empty(B, np.int64)
+    starts = np.empty(V + 1, np.int64)
+    rows = T + 1 if keep else 2
+    for lane in range(G):
+        base = lane * rows * B * N
+        for n in range(0, B * N, LANES):
+            store(states, base + n, load(first, lane * B * N + n))
+        for t in range(T):
+            before = base + (t if keep else t % 2) * B * N
+            after = base + (t + 1 if keep else (t + 1) % 2) * B * N
+            for word in range(B):
+                put(keys, word, at(symbols, (lane * B + word) * T + t))
+            _sort(keys, words, B, V, starts, order)
+            for symbol in range(V):
+                matrix, begin, end = (lane * V + symbol) * N * N, starts[symbol], starts[symbol + 1]
+                _products(columns, matrix, N, order, begin, end, states, before, states, after)
+            for word in range(B):
+                row = after + word * N
+                if every > 0 and (t + 1) % every == 0:
+                    _normalise(states, row, N)
+                to = ((lane * B + word) * T + t) * C
+                _read(readout, lane * C * N, states, row, N, C, logits, to)
+
+
+@compiled
+def matrices_backward(
+    symbols: Array,
+    matrices: Array,
+    readout: Array,
+    states: Array,
+    by_logits: Array,
+    by_last: Array,
+    by_matrices: Array,
+    by_first: Array,
+    by_readout: Array,
+    sizes: Any,
+    ends: bool,
+) -> None:
+    """The gradients, of matrices [G, V, N, N] and all states; with `ends` also from the last.
+
+    Those by matrices and by the readout are added to what is there.
+    """
+    G, B, T, V, C, N = sizes
+    adjoints = np.empty(T * B * N, states.dtype)
+    keys, words, order = np.empty(T * B, np.int64), np.empty(B, np.int64), np.empty(B, np.int64)
+    starts = np.empty(V + 1, np.int64)
+    every, places = np.empty(T * B, np.int64), np.empty(2 * T * B, np.int64)
+    reading = np.empty(B, np.bool_)
+    for lane in range(G):
+        base, own = lane * (T + 1) * B * N, lane * B * N
+        for n in range(0, B * N, LANES):
+            store(by_first, own + n, load(by_last, own + n) if ends else _zeros(states))
+        reading[:] = ends
+        found = 0
+        for t in range(T - 1, -1, -1):
+            count = 0
+            for word in range(B):
+                given = ((lane * B + word) * T + t) * C
+                if not (reading[word] or _any(by_logits, given, C)):
+                    continue
+                reading[word] = True
+                row, place = own + word * N, (t * B + word) * N
+                state = base + ((t + 1) * B + word) * N
+                _read_backward(
+                    readout, lane * C * N, states, state, N, C,
+                    by_logits, given, by_readout, by_first, row,
+                )  # fmt: skip
+                for n in range(0, N, LANES):
+                    store(adjoints, place + n, load(by_first, row + n))
+                put(words, count, word)
+                put(keys, count, at(symbols, (lane * B + word) * T + t))
+                count += 1
+            _sort(keys, words, count, V, starts, order)
+            for symbol in range(V):
+                matrix, begin, end = (lane * V + symbol) * N * N, starts[symbol], starts[symbol + 1]
+                now = t * B * N
+                _products(matrices, matrix, N, order, begin, end, adjoints, now, by_first, own)
+            for n in range(count):
+                put(every, found, t * B + at(words, n))
+                found += 1
+        for n in range(found):
+            position = at(every, n)
+            word = lane * B + position % B
+            put(keys, n, at(symbols, word * T + position // B))
+        _place_positions(keys, every, found, V, starts, places, N, base)
+        for symbol in range(V):
+            begin, end, to = starts[symbol], starts[symbol + 1], (lane * V + symbol) * N * N
+            _add_outer_products(adjoints, states, places, begin, end, N, by_matrices, to)
+
+
+@compiled
+def _place_positions(
+    keys: Array, every: Array, count: int, V: int, starts: Array, places: Array, N: int, base: int
+) -> None:
+    """The places of adjoints, and of the states before them, in the order of keys."""
+    order = np.empty(count, np.int64)
+    _sort(keys, every, count, V, starts, order)
+    for n in range(count):
+        put(places, 2 * n, at(order, n) * N)
+        put(places, 2 * n + 1, base + at(order, n) * N)
+
+
+# --- factors ---
+
+
+@compiled
+def factors_forward(
+    symbols: Array,
+    columns: Array,
+    gains: Array,
+    first: Array,
+    readout: Array,
+    kept: Array,
+    logits: Array,
+    sizes: Any,
+    every: int,
+    keep: bool,
+) -> None:
+    """z_t = s(x_t) * p_{t-1}, p_t = M z_t, logits = C z_t: columns [G, N, N] of M.
+
+    Gains are [G, V, N]. What is kept is p_0 .. and then z_1 .., [G, 2, T, B, N], or without `keep`
+    [G, 2, 2, B, N]: those of even and of odd positions.
+    """
+    G, B, T, V, C, N = sizes
+    words = np.arange(B)
+    rows = T if keep else 2
+    later = rows * B * N  # from a p to the z that follows
+    for lane in range(G):
+        base = 2 * lane * later
+        for n in range(0, B * N, LANES):
+            store(kept, base + n, load(first, lane * B * N + n))
+        for t in range(T):
+            now = base + (t if keep else t % 2) * B * N
+            for word in range(B):
+                row, position = now + word * N, (lane * B + word) * T + t
+                gain = (lane * V + at(symbols, position)) * N
+                for n in range(0, N, LANES):
+                    gated = load(gains, gain + n) * load(kept, row + n)
+                    store(kept, row + later + n, gated)
+                if every > 0 and (t + 1) % every == 0:
+                    _normalise(kept, row + later, N)
+                _read(readout, lane * C * N, kept, row + later, N, C, logits, position * C)
+            if t + 1 < T:
+                after = base + (t + 1 if keep else (t + 1) % 2) * B * N
+                matrix = lane * N * N
+                _products(columns, matrix, N, words, 0, B, kept, now + later, kept, after)
+
+
+@compiled
+def factors_backward(
+    symbols: Array,
+    core: Array,
+    gains: Array,
+    readout: Array,
+    kept: Array,
+    by_logits: Array,
+    by_last: Array,
+    by_core: Array,
+    by_gains: Array,
+    by_first: Array,
+    by_readout: Array,
+    sizes: Any,
+    ends: bool,
+) -> None:
+    """The gradients, of M [G, N, N] and all states; with `ends` also from the last z.
+
+    Those by M, the gains and the readout are added to what is there.
+    """
+    G, B, T, V, C, N = sizes
+    adjoints, gradient = np.empty(T * B * N, kept.dtype), np.empty(B * N, kept.dtype)
+    words, places = np.empty(B, np.int64), np.empty(2 * T * B, np.int64)
+    reading = np.empty(B, np.bool_)
+    for lane in range(G):
+        base = 2 * lane * T * B * N
+        later = base + T * B * N
+        for n in range(0, B * N, LANES):
+            last = load(by_last, lane * B * N + n) if ends else _zeros(kept)
+            store(gradient, n, last)
+            store(by_first, lane * B * N + n, _zeros(kept))
+        reading[:] = ends
+        found = 0
+        for t in range(T - 1, -1, -1):
+            now, count = t * B * N, 0
+            for word in range(B):
+                position = (lane * B + word) * T + t
+                if not (reading[word] or _any(by_logits, position * C, C)):
+                    continue
+                reading[word] = True
+                row = word * N
+                _read_backward(
+                    readout, lane * C * N, kept, later + now + row, N, C,
+                    by_logits, position * C, by_readout, gradient, row,
+                )  # fmt: skip
+                gain = (lane * V + at(symbols, position)) * N
+                for n in range(0, N, LANES):
+                    adjoint = load(gradient, row + n)
+                    added = adjoint * load(kept, base + now + row + n)
+                    store(by_gains, gain + n, load(by_gains, gain + n) + added)
+                    store(adjoints, now + row + n, adjoint * load(gains, gain + n))
+                put(words, count, word)
+                count += 1
+            if t > 0:
+                _products(core, lane * N * N, N, words, 0, count, adjoints, now, gradient, 0)
+                for n in range(count):
+                    place = now + at(words, n) * N
+                    put(places, 2 * found, place)
+                    put(places, 2 * found + 1, later + place - B * N)
+                    found += 1
+            else:
+                for word in range(count):
+                    row = at(words, word) * N
+                    for n in range(0, N, LANES):
+                        store(by_first, lane * B * N + row + n, load(adjoints, row + n))
+        _add_outer_products(adjoints, kept, places, 0, found, N, by_core, lane * N * N)
+
+
+# --- blocks ---
+
+
+@compiled
+def blocks_forward(
+    symbols: Array,
+    planes: Array,
+    first: Array,
+    readout: Array,
+    states: Array,
+    logits: Array,
+    sizes: Any,
+    b: int,
+    every: int,
+    keep: bool,
+) -> None:
+    """The same of blocks: planes [G, V, b (to), b (from), N], rows [b, N], a number for each block.
+
+    States are [G, B, T + 1, b N], or without `keep` [G, B, 2, b N].
+    """
+    G, B, T, V, C, N = sizes
+    rows = T + 1 if keep else 2
+    for word in range(G * B):
+        lane, base = word // B, word * rows * b * N
+        for n in range(0, b * N, LANES):
+            store(states, base + n, load(first, word * b * N + n))
+        for t in range(T):
+            before = base + (t if keep else t % 2) * b * N
+            after = base + (t + 1 if keep else (t + 1) % 2) * b * N
+            operator = (lane * V + at(symbols, word * T + t)) * b * b * N
+            for to in range(b):
+                for n in range(0, N, LANES):
+                    found = _zeros(states)
+                    for k in range(b):
+                        plane = operator + (to * b + k) * N + n
+                        found = found + load(planes, plane) * load(states, before + k * N + n)
+                    store(states, after + to * N + n, found)
+            if every > 0 and (t + 1) % every == 0:
+                _normalise(states, after, b * N)
+            place = (word * T + t) * C
+            _read(readout, lane * C * b * N, states, after, b * N, C, logits, place)
+
+
+@compiled
+def blocks_backward(
+    symbols: Array,
+    planes: Array,
+    readout: Array,
+    states: Array,
+    by_logits: Array,
+    by_last: Array,
+    by_planes: Array,
+    by_first: Array,
+    by_readout: Array,
+    sizes: Any,
+    b: int,
+    ends: bool,
+) -> None:
+    """The gradients, of all states; those by planes and the readout are added to what is there."""
+    G, B, T, V, C, N = sizes
+    gradient = np.empty(b * N, states.dtype)
+    for word in range(G * B):
+        lane, base = word // B, word * (T + 1) * b * N
+        own = word * b * N
+        for n in range(0, b * N, LANES):
+            store(by_first, own + n, load(by_last, own + n) if ends else _zeros(states))
+        reading = ends
+        for t in range(T - 1, -1, -1):
+            place, after = (word * T + t) * C, base + (t + 1) * b * N
+            if not (reading or _any(by_logits, place, C)):
+                continue
+            reading = True
+            _read_backward(
+                readout, lane * C * b * N, states, after, b * N, C,
+                by_logits, place, by_readout, by_first, own,
+            )  # fmt: skip
+            before = after - b * N
+            operator = (lane * V + at(symbols, word * T + t)) * b * b * N
+            for k in range(b):
+                for n in range(0, N, LANES):
+                    state, found = load(states, before + k * N + n), _zeros(states)
+                    for to in range(b):
+                        plane = operator + (to * b + k) * N + n
+                        adjoint = load(by_first, own + to * N + n)
+                        found = found + load(planes, plane) * adjoint
+                        store(by_planes, plane, load(by_planes, plane) + adjoint * state)
+                    store(gradient, k * N + n, found)
+            for n in range(0, b * N, LANES):
+                store(by_first, own + n, load(gradient, n))

@@ -1,0 +1,275 @@
+"""Recurrences whose operator is the symbol's, with a linear readout, by a loop.
+
+All tensors may have an axis of R replicas first. Results are the logits of all positions, and the
+last state; with `normalise_every` a state is divided by a power of two after so many steps, without
+gradients.
+
+B batch, T time, V symbols, C labels, H hidden, K rank, N blocks, b block size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from statetrack.ops.lanes import check_normalise, in_lanes
+from statetrack.ops.native.calls import Loop, Tensors, array_of, call, flat, loops
+
+LANES = 16
+"""Rows of arrays are multiples of so many numbers."""
+
+
+def read_by_matrices(
+    matrices: Tensor, symbols: Tensor, first: Tensor, readout: Tensor, *, normalise_every: int = 0
+) -> tuple[Tensor, Tensor]:
+    """h_t = A(x_t) h_{t-1}, z_t = C h_t.
+
+    matrices [V, H, H], symbols [B, T], first [B, H] and readout [C, H] give logits [B, T, C] and
+    the last state [B, H].
+    """
+    assert matrices.shape[-2:] == (first.shape[-1],) * 2, "matrices are [V, H, H], first [B, H]"
+    _check(symbols, first, readout, 1)
+    loop = _loop(_matrices_forward, _matrices_backward, normalise_every)
+    parts = in_lanes(first, 2), in_lanes(matrices, 3), in_lanes(symbols, 2), in_lanes(readout, 2)
+    logits, last = call(parts[0], loop, *parts[1:])
+    return logits.view(*symbols.shape, -1), last.view(first.shape)
+
+
+def read_by_factors(
+    core: Tensor,
+    gains: Tensor,
+    symbols: Tensor,
+    first: Tensor,
+    readout: Tensor,
+    *,
+    normalise_every: int = 0,
+) -> tuple[Tensor, Tensor]:
+    """z_t = s(x_t) * p_{t-1}, p_t = M z_t, logits = C z_t.
+
+    core M [K, K], gains s [V, K], symbols [B, T], first p_0 [B, K] and readout [C, K] give logits
+    [B, T, C] and the last z [B, K].
+    """
+    assert core.shape[-2:] == (first.shape[-1],) * 2, "core is [K, K], first [B, K]"
+    assert gains.shape[-1] == first.shape[-1], "gains are [V, K], first [B, K]"
+    _check(symbols, first, readout, 1)
+    loop = _loop(_factors_forward, _factors_backward, normalise_every)
+    parts = [in_lanes(part, 2) for part in (first, core, gains, symbols, readout)]
+    logits, last = call(parts[0], loop, *parts[1:])
+    return logits.view(*symbols.shape, -1), last.view(first.shape)
+
+
+def read_by_blocks(
+    blocks: Tensor, symbols: Tensor, first: Tensor, readout: Tensor, *, normalise_every: int = 0
+) -> tuple[Tensor, Tensor]:
+    """The same as by matrices, which are of N blocks.
+
+    blocks [V, N, b, b], symbols [B, T], first [B, N, b] and readout [C, N, b] give logits [B, T, C]
+    and the last state [B, N, b].
+    """
+    num_blocks, size = first.shape[-2:]
+    assert blocks.shape[-3:] == (num_blocks, size, size), "blocks are [V, N, b, b]"
+    _check(symbols, first, readout, 2)
+    loop = _loop(_blocks_forward, _blocks_backward, normalise_every)
+    parts = in_lanes(first, 3), in_lanes(blocks, 4), in_lanes(symbols, 2), in_lanes(readout, 3)
+    logits, last = call(parts[0], loop, *parts[1:])
+    return logits.view(*symbols.shape, -1), last.view(first.shape)
+
+
+def _check(symbols: Tensor, first: Tensor, readout: Tensor, axes: int) -> None:
+    """Symbols and a readout fit the first state of `axes` axes: loops would not notice."""
+    assert symbols.shape[:-1] == first.shape[:-axes], "symbols are [B, T], of B first states"
+    assert readout.shape[-axes:] == first.shape[-axes:], "a readout is [C, H] of first [B, H]"
+
+
+def _loop(
+    forward: Callable[..., tuple[Tensor, ...]],
+    backward: Callable[..., Tensors],
+    normalise_every: int,
+) -> Loop:
+    check_normalise(normalise_every, None)
+    return Loop(partial(forward, normalise_every), backward)
+
+
+def _padded(tensor: Tensor, axes: int) -> Tensor:
+    """The tensor with zeros after its last `axes` axes, to multiples of `LANES`; contiguous."""
+    missing = [-size % LANES for size in tensor.shape[: -axes - 1 : -1]]
+    if not any(missing):
+        return tensor.contiguous()
+    return functional.pad(tensor, [part for size in missing for part in (0, size)])
+
+
+def _cut(tensor: Tensor, like: Tensor) -> Tensor:
+    """The part of a padded tensor that has the shape of another one."""
+    return tensor[tuple(map(slice, like.shape))]
+
+
+# --- matrices ---
+
+
+def _sizes(symbols: Tensor, table: Tensor, readout: Tensor, row: int) -> tuple[int, ...]:
+    """G, B, T, V, C, N."""
+    return (*symbols.shape, table.shape[1], readout.shape[1], row)
+
+
+def _numbers(symbols: Tensor, num_symbols: int) -> NDArray[np.int64]:
+    """The symbols as numbers; raises `IndexError` for one without an operator."""
+    numbers: NDArray[np.int64] = flat(symbols.to(torch.int64).contiguous())
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < num_symbols:
+        raise IndexError(f"a symbol is not in 0 to {num_symbols - 1}")
+    return numbers
+
+
+def _matrices_forward(
+    every: int, keep: bool, first: Tensor, matrices: Tensor, symbols: Tensor, readout: Tensor
+) -> tuple[Tensor, ...]:
+    columns, starts, weights = _padded(matrices.mT, 2), _padded(first, 1), _padded(readout, 1)
+    sizes = _sizes(symbols, matrices, readout, columns.shape[-1])
+    lanes, words, steps, _, labels, size = sizes
+    states = first.new_empty(lanes, steps + 1 if keep else 2, words, size)
+    logits = first.new_empty(lanes, words, steps, labels)
+    given = [array_of(part, first) for part in (columns, starts, weights, states, logits)]
+    numbers = _numbers(symbols, sizes[3])
+    loops("by_symbol").matrices_forward(numbers, *given, sizes, every, keep)
+    last = _cut(states[:, steps if keep else steps % 2], first)
+    return logits, last.contiguous(), states
+
+
+def _matrices_backward(
+    given: list[Tensor], states: Tensor, by_logits: Tensor | None, by_last: Tensor | None
+) -> Tensors:
+    first, matrices, symbols, readout = given
+    rows, weights = _padded(matrices, 2), _padded(readout, 1)
+    sizes = _sizes(symbols, matrices, readout, rows.shape[-1])
+    by_rows, by_weights = torch.zeros_like(rows), torch.zeros_like(weights)
+    by_first = first.new_empty(*first.shape[:2], sizes[-1])
+    arrays = [
+        array_of(part, first)
+        for part in (
+            rows,
+            weights,
+            states,
+            _gradient(by_logits, first, *symbols.shape, readout.shape[1]),
+            None if by_last is None else _padded(by_last, 1),
+            by_rows,
+            by_first,
+            by_weights,
+        )
+    ]
+    numbers = _numbers(symbols, sizes[3])
+    loops("by_symbol").matrices_backward(numbers, *arrays, sizes, by_last is not None)
+    return _cut(by_first, first), _cut(by_rows, matrices), None, _cut(by_weights, readout)
+
+
+def _gradient(gradient: Tensor | None, like: Tensor, *shape: int) -> Tensor:
+    return like.new_zeros(shape) if gradient is None else gradient
+
+
+# --- factors ---
+
+
+def _factors_forward(
+    every: int,
+    keep: bool,
+    first: Tensor,
+    core: Tensor,
+    gains: Tensor,
+    symbols: Tensor,
+    readout: Tensor,
+) -> tuple[Tensor, ...]:
+    columns = _padded(core.mT, 2)
+    rows = [_padded(part, 1) for part in (gains, first, readout)]
+    sizes = _sizes(symbols, gains, readout, columns.shape[-1])
+    lanes, words, steps, _, labels, size = sizes
+    kept = first.new_empty(lanes, 2, steps if keep else 2, words, size)
+    logits = first.new_empty(lanes, words, steps, labels)
+    given = [array_of(part, first) for part in (columns, *rows, kept, logits)]
+    numbers = _numbers(symbols, sizes[3])
+    loops("by_symbol").factors_forward(numbers, *given, sizes, every, keep)
+    last = _cut(kept[:, 1, steps - 1 if keep else (steps - 1) % 2], first)
+    return logits, last.contiguous(), kept
+
+
+def _factors_backward(
+    given: list[Tensor], kept: Tensor, by_logits: Tensor | None, by_last: Tensor | None
+) -> Tensors:
+    first, core, gains, symbols, readout = given
+    matrix, factors, weights = _padded(core, 2), _padded(gains, 1), _padded(readout, 1)
+    sizes = _sizes(symbols, gains, readout, matrix.shape[-1])
+    found = [torch.zeros_like(part) for part in (matrix, factors)]
+    by_first, by_weights = first.new_empty(*first.shape[:2], sizes[-1]), torch.zeros_like(weights)
+    arrays = [
+        array_of(part, first)
+        for part in (
+            matrix,
+            factors,
+            weights,
+            kept,
+            _gradient(by_logits, first, *symbols.shape, readout.shape[1]),
+            None if by_last is None else _padded(by_last, 1),
+            *found,
+            by_first,
+            by_weights,
+        )
+    ]
+    numbers = _numbers(symbols, sizes[3])
+    loops("by_symbol").factors_backward(numbers, *arrays, sizes, by_last is not None)
+    by_core, by_gains = _cut(found[0], core), _cut(found[1], gains)
+    return _cut(by_first, first), by_core, by_gains, None, _cut(by_weights, readout)
+
+
+# --- blocks ---
+
+
+def _blocks_forward(
+    every: int, keep: bool, first: Tensor, blocks: Tensor, symbols: Tensor, readout: Tensor
+) -> tuple[Tensor, ...]:
+    planes = _padded(blocks.movedim(2, -1), 1)
+    rows = [_padded(part.mT, 1) for part in (first, readout)]
+    sizes = _sizes(symbols, blocks, readout, planes.shape[-1])
+    lanes, words, steps, _, labels, size = sizes
+    b = blocks.shape[-1]
+    states = first.new_empty(lanes, words, steps + 1 if keep else 2, b, size)
+    logits = first.new_empty(lanes, words, steps, labels)
+    given = [array_of(part, first) for part in (planes, *rows, states, logits)]
+    numbers = _numbers(symbols, sizes[3])
+    loops("by_symbol").blocks_forward(numbers, *given, sizes, b, every, keep)
+    last = _cut(states[:, :, steps if keep else steps % 2].mT, first)
+    return logits, last.contiguous(), states
+
+
+def _blocks_backward(
+    given: list[Tensor], states: Tensor, by_logits: Tensor | None, by_last: Tensor | None
+) -> Tensors:
+    first, blocks, symbols, readout = given
+    planes, weights = _padded(blocks.movedim(2, -1), 1), _padded(readout.mT, 1)
+    sizes = _sizes(symbols, blocks, readout, planes.shape[-1])
+    by_planes, by_weights = torch.zeros_like(planes), torch.zeros_like(weights)
+    by_first = first.new_empty(*first.shape[:2], blocks.shape[-1], sizes[-1])
+    arrays = [
+        array_of(part, first)
+        for part in (
+            planes,
+            weights,
+            states,
+            _gradient(by_logits, first, *symbols.shape, readout.shape[1]),
+            None if by_last is None else _padded(by_last.mT, 1),
+            by_planes,
+            by_first,
+            by_weights,
+        )
+    ]
+    numbers = _numbers(symbols, sizes[3])
+    loop = loops("by_symbol").blocks_backward
+    loop(numbers, *arrays, sizes, blocks.shape[-1], by_last is not None)
+    return (
+        _cut(by_first.mT, first),
+        _cut(by_planes.movedim(-1, 2), blocks),
+        None,
+        _cut(by_weights.mT, readout),
+    )
