@@ -36,7 +36,7 @@ WITH_LOOPS = [name for name in MODELS if "kernel" in MODELS[name].settings_class
 def training_step(
     name: str, kernel: str, replicas: int, words: int, length: int
 ) -> Callable[[], None]:
-    """One step of a model, or of a population in one `vmap`."""
+    """One step of a model, or of a population: in one `vmap`, where the model can."""
     torch.manual_seed(0)
     kind = MODELS[name]
     settings = kind.settings_class(kernel=kernel)
@@ -45,15 +45,20 @@ def training_step(
     ]
     symbols = torch.randint(NUM_SYMBOLS, (replicas, words, length))
     labels = torch.randint(NUM_SYMBOLS, (replicas * words * length,))
-    if replicas == 1:
-        weights = dict(models[0].named_parameters())
-    else:
+    together = replicas > 1 and models[0].vectorises_on(torch.device("cpu"))
+    if together:
         weights, _ = stack_module_state(models)
+    else:  # one after the other
+        own = (model.named_parameters(str(place)) for place, model in enumerate(models))
+        weights = dict(pair for pairs in own for pair in pairs)
     optimizer = torch.optim.Adam(list(weights.values()), lr=1e-4, fused=True)
     population = vmap(lambda values, given: functional_call(models[0], values, (given,)))
 
     def run() -> None:
-        logits = models[0](symbols[0]) if replicas == 1 else population(weights, symbols)
+        if together:
+            logits = population(weights, symbols)
+        else:
+            logits = torch.stack([model(own) for model, own in zip(models, symbols, strict=True)])
         cross_entropy(logits.reshape(-1, NUM_SYMBOLS), labels).backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from statetrack.ops.native.calls import Loop, Tensors, array_of, call, loops, or_zeros, rows_of_each
-from statetrack.ops.native.matrix_states import last_state, states_kept
+from statetrack.ops.native.calls import call
+from statetrack.ops.native.matrix_states import matrix_loop
 
 
 def additive_attention(
@@ -67,71 +67,6 @@ def _attention(state: Tensor, *sequences: Tensor | None) -> tuple[Tensor, Tensor
     return outputs, last
 
 
-def _attention_forward(keep: bool, state: Tensor, *sequences: Tensor | None) -> tuple[Tensor, ...]:
-    sizes = _attention_sizes(sequences)
-    words, steps, heads, _, _, value_size, _ = sizes
-    outputs = state.new_empty(words, steps, heads, value_size)
-    last, room = last_state(state, words)
-    corrections = 0 if sequences[-1] is None else steps
-    kept = states_kept(last, steps, corrections, keep)
-    given, strides = rows_of_each(*sequences)
-    arrays = [array_of(part, state) for part in (state, outputs, room, kept)]
-    loops("attention").attention_forward(*given, *arrays, *sizes, len(state), strides)
-    return outputs, last, kept
-
-
-def _attention_backward(
-    inputs: list[Tensor | None], kept: Tensor, by_outputs: Tensor | None, by_last: Tensor | None
-) -> Tensors:
-    state, *sequences = inputs
-    assert state is not None
-    sizes = _attention_sizes(sequences)
-    words, steps, heads, _, _, value_size, _ = sizes
-    given, strides = rows_of_each(*sequences)
-    by_outputs = or_zeros(by_outputs, (words, steps, heads, value_size), state)
-    found = [None if part is None else part.new_zeros(part.shape) for part in sequences]
-    by_first = state.new_empty(state.shape) if state.requires_grad else None
-    tensors = (state, kept, by_outputs, by_last, *found, by_first)
-    arrays = [array_of(part, state) for part in tensors]
-    loops("attention").attention_backward(*given, *arrays, *sizes, len(state), strides)
-    return by_first, *found
-
-
-_ATTENTION = Loop(_attention_forward, _attention_backward, repeats=True)
-
-
-def _decayed_forward(keep: bool, state: Tensor, *sequences: Tensor | None) -> tuple[Tensor, ...]:
-    sizes = _decayed_sizes(sequences)
-    words, steps, heads, _, _, value_size, _ = sizes
-    outputs = state.new_empty(words, steps, heads, value_size)
-    last, room = last_state(state, words)
-    kept = states_kept(last, steps, 0, keep)
-    given, strides = rows_of_each(*sequences)
-    arrays = [array_of(part, state) for part in (state, outputs, room, kept)]
-    loops("decayed_attention").decayed_forward(*given, *arrays, *sizes, len(state), strides)
-    return outputs, last, kept
-
-
-def _decayed_backward(
-    inputs: list[Tensor | None], kept: Tensor, by_outputs: Tensor | None, by_last: Tensor | None
-) -> Tensors:
-    state, *sequences = inputs
-    assert state is not None
-    sizes = _decayed_sizes(sequences)
-    words, steps, heads, _, _, value_size, _ = sizes
-    given, strides = rows_of_each(*sequences)
-    by_outputs = or_zeros(by_outputs, (words, steps, heads, value_size), state)
-    found = [None if part is None else part.new_empty(part.shape) for part in sequences]
-    by_first = state.new_empty(state.shape) if state.requires_grad else None
-    tensors = (state, kept, by_outputs, by_last, *found, by_first)
-    arrays = [array_of(part, state) for part in tensors]
-    loops("decayed_attention").decayed_backward(*given, *arrays, *sizes, len(state), strides)
-    return by_first, *found
-
-
-_DECAYED = Loop(_decayed_forward, _decayed_backward, repeats=True)
-
-
 def _decayed_sizes(sequences: Sequence[Tensor | None]) -> tuple[int, ...]:
     *sizes, _ = _attention_sizes(sequences)
     return *sizes, 0 if sequences[3] is None else 1
@@ -143,3 +78,14 @@ def _attention_sizes(sequences: Sequence[Tensor | None]) -> tuple[int, ...]:
     words, steps, heads, value_size = values.shape
     num_gates = 0 if gates is None else gates.shape[-1]
     return words, steps, heads, *keys.shape[2:], value_size, num_gates
+
+
+def _rows_removed(sequences: Sequence[Tensor | None]) -> int:
+    values, replacements = sequences[2], sequences[-1]
+    return 0 if values is None or replacements is None else values.shape[1]
+
+
+_ATTENTION = matrix_loop("attention", "attention", _attention_sizes, _rows_removed)
+_DECAYED = matrix_loop(
+    "decayed_attention", "decayed", _decayed_sizes, lambda sequences: 0, adds=False
+)
