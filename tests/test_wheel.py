@@ -24,7 +24,8 @@ ROOT = Path(__file__).parent.parent
 SharedFolder = Callable[[str, Callable[[Path], None]], Path]
 
 USE_EVERYTHING = """
-import json
+import json, sys
+sys.modules["numba"] = None  # the example of the library compiles the loops of the wheel
 from statetrack.cli.app import run
 import statetrack
 from statetrack import MODELS, load_task
