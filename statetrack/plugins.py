@@ -134,33 +134,32 @@ def _note_modules(plugin: _Plugin) -> None:
             plugin.beside[name] = file
 
 
-def explain_mistake(error: BaseException) -> str | None:
+def explain_mistake(error: BaseException, *, advice: bool = True) -> str | None:
     """`FILE.py, line 12: ...` for an error raised in a user's own file; None for any other.
 
     Frames of other packages are ignored; the innermost of the remaining ones is either in a user's
     file or in statetrack, and decides. One in statetrack that works on an object or a class of
-    a user's file names that class: it may have a wrong shape, or lack what a model has.
+    a user's file names that class: it may have a wrong shape, or lack what a model has; with
+    `advice`, it says which command tells.
     """
     folders = {plugin.folder for plugin in _PLUGINS.values()}
     for module, file, line in _frames(error):
         if module.partition(".")[0] == "statetrack":
-            return _mistake_in_class(error)
+            return _mistake_in_class(error, advice)
         if any(_is_users(module, file, folder) for folder in folders):
             return f"{_shown(file)}, line {line}: {_what(error)}"
     return None
 
 
-def _mistake_in_class(error: BaseException) -> str | None:
+def _mistake_in_class(error: BaseException, advice: bool) -> str | None:
     """The class of a user's file that the innermost of statetrack's frames to have one works on."""
     for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
         for value in [*frame.f_locals.values()]:
             kind = value if isinstance(value, type) else type(value)
             if kind.__module__.startswith(PREFIX) and (files := plugin_of(kind.__module__)):
                 file = _shown(files.path)
-                return (
-                    f"{file}, class {kind.__name__}: {_what(error)}; `statetrack check {file}` "
-                    "says which properties of a model do not hold"
-                )
+                how = f"; `statetrack check {file}` says which properties of a model do not hold"
+                return f"{file}, class {kind.__name__}: {_what(error)}{how if advice else ''}"
     return None
 
 

@@ -43,7 +43,8 @@ class Registry(Mapping[str, T], Generic[T]):
     """A read-only mapping of the components of one kind, each loaded on first access.
 
     `find` returns, for every name, a function that loads it: either by returning the component,
-    or by importing a module in which `register(name)` decorates it. `entry_points` is the group of
+    or by importing a module in which `register(name)` decorates it. `listing` is the command that
+    lists the names, and `hint` what else is said of an unknown one. `entry_points` is the group of
     entry points by which installed packages add components; it is looked up only for a name that
     `find` does not have, or for all names. `open_sets` makes components that nothing lists: of a
     name `hf:gpt2` the function under `hf` makes the component from the whole name. `aliases` are
@@ -59,6 +60,7 @@ class Registry(Mapping[str, T], Generic[T]):
         find: Callable[[], Mapping[str, Load]],
         *,
         listing: str,
+        hint: str = "",
         entry_points: str | None = None,
         open_sets: Mapping[str, Callable[[str], object]] | None = None,
         aliases: Mapping[str, Alias] | None = None,
@@ -66,6 +68,7 @@ class Registry(Mapping[str, T], Generic[T]):
         self.kind = kind
         self._find = find
         self._listing = listing
+        self._hint = hint
         self._entry_points = entry_points
         self._open_sets = dict(open_sets or {})
         self.aliases: Mapping[str, Alias] = dict(aliases or {})
@@ -134,7 +137,7 @@ class Registry(Mapping[str, T], Generic[T]):
                 hint = nearest(name, self)
                 raise UnknownNameError(
                     f"there is no {self.kind} '{name}'.{hint} "
-                    f"`{self._listing}` shows all {len(self)}."
+                    f"`{self._listing}` shows all {len(self)}.{self._hint}"
                 )
             self._loading = name
             try:

@@ -114,6 +114,19 @@ COMMANDS: Usual = {
     "versions": "info",
 }
 
+CHOICES: Usual = {
+    "bce": "cross-entropy",
+    "ce": "cross-entropy",
+    "crossentropyloss": "cross-entropy",
+    "l2": "squared-error",
+    "labelsmoothing": "smoothed-cross-entropy",
+    "mse": "squared-error",
+    "mseloss": "squared-error",
+    "nll": "cross-entropy",
+    "xent": "cross-entropy",
+}
+"""Values of settings: losses."""
+
 OPTIONS: Usual = {
     "arch": "model",
     "architecture": "model",
@@ -231,7 +244,7 @@ OPTIONS: Usual = {
 }
 """Options, without their `--`."""
 
-NAMES: tuple[Usual, ...] = (MODELS, TASKS, SUITES, COMMANDS)
+NAMES: tuple[Usual, ...] = (MODELS, TASKS, SUITES, COMMANDS, CHOICES)
 """Everything but options."""
 
 

@@ -19,6 +19,7 @@ import torch
 from statetrack.cli import app
 from statetrack.plugins import load_plugin
 from statetrack.runs import Run
+from tests.new_process import forget_plugins
 
 PLUGIN = '''
 """A loss, an optimiser, and a model with an operator of its own."""
@@ -172,6 +173,77 @@ def test_a_model_of_a_plugin_with_a_wrong_shape_is_named_with_its_file(
     said = capsys.readouterr().err
     assert "error: oblong.py, class Oblong: " in said and "`statetrack check oblong.py`" in said
     assert "internal error" not in said
+
+
+CLASHING = """
+import torch
+
+from statetrack import MODELS, ModelSettings, RecurrentModel, option
+from statetrack.algebra import Saturating, Size
+
+
+class ClashingSettings(ModelSettings):
+    hidden: int = option(4, "Width.", min=1)
+    inner: int = option(2, "Inner steps.", min=1)
+
+    @property
+    def recurrence(self):
+        return Saturating(units=Size("hidden", self.hidden))
+
+
+@MODELS.register("clashing")
+class Clashing(RecurrentModel):
+    'A network.'
+
+    settings_class = ClashingSettings
+
+    def __init__(self, settings, *, num_symbols, num_labels):
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        self.cell = torch.nn.Embedding(num_symbols, settings.hidden)
+        self.readout = torch.nn.Linear(settings.hidden, num_labels)
+
+    def initial_state(self, num_words):
+        return self.readout.weight.new_zeros(num_words, self.readout.in_features)
+
+    def step(self, symbols, state):
+        state = torch.tanh(self.cell(symbols) - state)
+        return self.readout(state), state
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("inner", "steps", "ClashingSettings has a setting 'steps', and one of that name belongs"),
+        ('Size("hidden", self.hidden)', "self.hidden", "Saturating(units=4): the setting that"),
+        ("tanh(", "tanhh(", "mine.py, line 32: AttributeError: module 'torch' has no"),
+        ("state = torch", "state = state / 0 + torch", "are not finite"),
+    ],
+)
+def test_what_check_passes_works_in_commands_and_what_it_refuses_they_refuse(
+    before: str,
+    after: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert before in CLASHING
+    for text, code in ((CLASHING, 0), (CLASHING.replace(before, after), 1)):
+        Path("mine.py").write_text(text)
+        assert app.run(["check", "mine.py"]) == code
+        told = " ".join(capsys.readouterr().out.split())
+        if code == 0:
+            assert "train, eval, predict and report work yes" in told
+        else:
+            assert said in told
+            words = "train --plugin mine.py --model clashing --task parity --steps 1 --out none"
+            assert app.run(words.split()) == 1
+            assert said in (line := capsys.readouterr().err) and "internal" not in line
+            assert not Path("none").exists()
+        forget_plugins()
 
 
 LOSS = """

@@ -10,7 +10,7 @@ from statetrack.errors import nearest
 from statetrack.models import MODELS
 from statetrack.spec import TASKS
 from statetrack.sweep import SUITES
-from statetrack.training import PROTOCOLS
+from statetrack.training import LOSSES, PROTOCOLS
 from statetrack.usual_names import bare, meant
 
 
@@ -28,11 +28,33 @@ def test_every_name_that_can_be_suggested_exists(options):
         "SUITES": [*SUITES, *PROTOCOLS],
         "COMMANDS": app.find_commands(),
         "OPTIONS": options,
+        "CHOICES": LOSSES,
     }
     for table, names in known.items():
         for usual, ours in getattr(usual_names, table).items():
             assert bare(usual) == usual and ours.split(), usual
             assert set(ours.split()) <= set(names), (table, usual, ours)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("predict mamba", "mamba is a model, and its predictions are for a task"),
+        ("show door.do", "error: door.do: there is no such file. Did you mean 'door.dot'?"),
+        ("predict door.fsm", "error: door.fsm: a task's file ends in .yaml, and a machine's in "),
+        ("train --task parity --words uniform,group", "--words uniform --words group"),
+        ("train --loss mse", "Did you mean 'squared-error'?"),
+        ("train --model mine", "there is no model 'mine'."),
+    ],
+)
+def test_what_was_meant_is_said_in_one_line(line, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "300")
+    for name in ("door.dot", "door.fsm"):
+        (tmp_path / name).touch()
+    assert app.run(line.split()) in (1, 2)
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1 and "internal" not in error
 
 
 @pytest.mark.parametrize(

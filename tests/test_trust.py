@@ -126,7 +126,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def mark(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Iterator[Path]:
-    """What the plugin writes when it is executed, in a folder with copies of the runs."""
+    """What the plugin writes when it is executed, in copies of the runs on another machine."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     shutil.copytree(made / "runs", tmp_path / "runs")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
@@ -205,6 +206,24 @@ def test_the_library_opens_a_run_with_a_plugin_only_when_it_is_trusted(mark: Pat
     assert not mark.exists()
     assert Run.resume("runs/started", trust_plugin=True).experiment.model == "marked"
     assert mark.read_text() == "executed "
+
+
+def test_a_run_of_ones_own_file_is_opened_unasked_until_its_code_changes(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(made / "runs", tmp_path / "runs")
+    monkeypatch.chdir(tmp_path)
+    for line in ("eval runs/theirs --samples 20", "compare", "report runs", "list runs"):
+        assert app.run(line.split()) == 0
+        assert "needs its plugin" not in "".join(told(capsys))
+        forget_plugins()
+    (made / "mark").unlink()
+    Path("runs/theirs/helper.py").write_text("WIDTH = 1 + 0\n")
+    Path("runs/started/another.py").write_text("")
+    for run in ("theirs", "started"):
+        with pytest.raises(RunError, match="read it, then give"):
+            Run.open(f"runs/{run}")
+    assert not (made / "mark").exists()
 
 
 @pytest.mark.parametrize(

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
-from statetrack import models, report
+from statetrack import models, report, runs
 from statetrack.cli import options
 from statetrack.cli._terminal import print_json
-from statetrack.errors import SettingsError, UnknownNameError, nearest_or_known
+from statetrack.errors import (
+    SettingsError,
+    StatetrackError,
+    UnknownNameError,
+    nearest_or_known,
+)
 from statetrack.plugins import load_plugin, plugin_of
 
 NUM_SYMBOLS, NUM_LABELS = 5, 3
 """Sizes that models are built for: different, so that mistaking one for the other shows."""
+
+IN_COMMANDS = "train, eval, predict and report work"
+"""The property that a run of two steps has."""
+
+TRIED = "s3"
+SMALLEST: dict[str, Any] = {
+    **{"steps": 2, "batch_size": 4, "validation_words": 8, "threads": 1, "device": "cpu"},
+    "train_length": "2-3",
+}
+"""That run's task, and its settings."""
 
 WRONG = "what is wrong, or to be noted"
 """A heading."""
@@ -48,17 +65,19 @@ def check(
     Among other properties: logits have the right shape, and those of a position depend on no later
     symbol; reading step by step gives the same as reading at once; every weight has a gradient;
     a population is trained as each of its replicas alone; saved weights give the same logits.
-    Models are built with their default settings. The exit code is 1 if any property does not hold.
+    Models are built with their default settings. At last, a run of two steps is trained, evaluated,
+    predicted and reported. The exit code is 1 if any property does not hold.
 
     Examples:
         statetrack check mine.py
         statetrack check mine.py --model my-rnn --json
 
     """
-    found = {
-        name: models.check_model(each, num_symbols=NUM_SYMBOLS, num_labels=NUM_LABELS)
-        for name, each in _chosen(file, model).items()
-    }
+    found = {}
+    for name, each in _chosen(file, model).items():
+        found[name] = models.check_model(each, num_symbols=NUM_SYMBOLS, num_labels=NUM_LABELS)
+        if found[name][0].ok:
+            found[name].append(_in_commands(name))
     if as_json:
         print_json({name: [asdict(each) for each in findings] for name, findings in found.items()})
     else:
@@ -83,6 +102,26 @@ def _chosen(file: Path, model: str) -> Mapping[str, type[models.SequenceModel]]:
             f"--model {model}: {file} registers no such model.{nearest_or_known(model, own)}"
         )
     return {model: own[model]} if model else own
+
+
+def _in_commands(name: str) -> models.Finding:
+    """Whether a model can be trained, evaluated, predicted and reported as a run."""
+    from statetrack.predicting import predict  # imports numpy
+
+    with TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            run = runs.Run.start(out=Path(folder, "run"), model=name, task=TRIED, **SMALLEST)
+            for _ in run.train():
+                pass
+            run.evaluate([2 * run.words.lengths.longest], num_words=8)
+            predict(TRIED, run.experiment.model_settings)
+            report.make_report(run.path)
+        except StatetrackError as refused:
+            return models.Finding(IN_COMMANDS, False, str(refused))
+        except Exception as error:  # the model may raise any class of exception
+            return models.Finding(IN_COMMANDS, False, models.told(error))
+    return models.Finding(IN_COMMANDS, True)
 
 
 def _draw(name: str, findings: list[models.Finding]) -> None:

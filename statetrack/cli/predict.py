@@ -16,6 +16,8 @@ from statetrack.cli import options
 from statetrack.cli._algebra import algebra_facts, draw_witnesses
 from statetrack.cli._terminal import print_json
 from statetrack.cli.options import chosen_models
+from statetrack.errors import UnknownNameError
+from statetrack.models import MODELS
 
 PLACE = 7
 """Its place among the commands that `statetrack --help` lists."""
@@ -57,6 +59,12 @@ def predictions(
         statetrack predict s3 --models 'deltanet --beta double,lstm'
 
     """
+    for name in tasks or ():
+        if name in MODELS and name not in spec.TASKS:
+            raise UnknownNameError(
+                f"{name} is a model, and its predictions are for a task: `statetrack predict TASK "
+                f"--models {name}`"
+            )
     chosen = chosen_models(models)
     names: Sequence[str] = tasks or list(spec.TASKS)
     loaded = {name: spec.load_task(name) for name in names}

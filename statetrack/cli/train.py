@@ -64,9 +64,8 @@ def build(argv: list[str]) -> Callable[..., None]:
     classes = (facts.settings_class, DataSettings, TrainSettings)
     checked = options.check_preset(values, str(config), classes, also=["model"])
     defaults = runs.preset(name, checked, protocol=protocol or "")
-    own = {key for kind in classes for key in kind.model_fields}
-    own |= {"model", "config", "protocol", "out", "force", "resume", "plugin", "log", "json"}
-    own |= {"from"}
+    runs.require_own_names(name, facts.settings_class)
+    own = runs.COMMAND_OPTIONS.union(*(kind.model_fields for kind in classes))
 
     def train(
         context: typer.Context,

@@ -15,6 +15,7 @@ from ._blocks import Block as Block
 from ._blocks import BlockModel as BlockModel
 from ._checking import Finding as Finding
 from ._checking import check_model as check_model
+from ._checking import told as told
 from ._construction import TRAINING as TRAINING
 from ._construction import check_memory as check_memory
 from ._construction import free_memory as free_memory

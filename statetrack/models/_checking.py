@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from statetrack.models._base import Scanning, SequenceModel, Stepping, numbers_in
+from statetrack.plugins import explain_mistake
 from statetrack.settings import Settings
 
 NUM_WORDS, LENGTH, NUM_REPLICAS, LONG = 3, 11, 3, 50
@@ -129,6 +130,12 @@ class _Subject:
             raise Wrong(f"{what}: they differ by up to {error:.2g}")
 
 
+def told(error: Exception) -> str:
+    """An exception in one line, with the file and line of a user's file that it comes from."""
+    what = explain_mistake(error, advice=False) or f"{type(error).__name__}: {error}"
+    return what.splitlines()[0]
+
+
 Check = Callable[[_Subject], str]
 """Raises `Wrong` where a property does not hold; returns a remark, or an empty text."""
 
@@ -139,8 +146,7 @@ def _found(name: str, check: Check, subject: _Subject) -> Finding:
     except Wrong as wrong:
         return Finding(name, False, str(wrong))
     except Exception as error:  # the model may raise any class of exception
-        first, *_ = str(error).splitlines() or [""]
-        return Finding(name, False, f"{type(error).__name__}: {first}")
+        return Finding(name, False, told(error))
 
 
 # --- what every model computes ---

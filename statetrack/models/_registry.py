@@ -57,6 +57,7 @@ MODELS: Registry[type[SequenceModel]] = Registry(
     find=lambda: modules_in(HOME),
     entry_points=HOME,
     listing="statetrack list models",
+    hint=" A model of your own file needs --plugin FILE.py.",
     open_sets={_hf_names.PREFIX: _of_transformers},
 )
 

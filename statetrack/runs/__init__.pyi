@@ -7,9 +7,12 @@ from .comparison import Comparison as Comparison
 from .comparison import Judged as Judged
 from .comparison import compare as compare
 from .comparison import judged as judged
+from .config import COMMAND_OPTIONS as COMMAND_OPTIONS
 from .config import Experiment as Experiment
 from .config import own_settings as own_settings
 from .config import preset as preset
+from .config import require_own_names as require_own_names
+from .config import taken_names as taken_names
 from .config import train_command as train_command
 from .derived import require_new as require_new
 from .derived import write_built as write_built

@@ -32,14 +32,40 @@ def preset(model: str, *layers: Mapping[str, Any], protocol: str = "") -> dict[s
     return filled
 
 
+COMMAND_OPTIONS = frozenset(
+    {"model", "config", "protocol", "from", "start_from", "out", "force", "resume", "plugin"}
+    | {"log", "json", "as_json", "context", "extended_at", *ORIGINS}
+)
+"""Names that a run's settings cannot have, beside those of its words and training."""
+
+
+def taken_names(kind: type[Settings]) -> dict[str, str]:
+    """The fields of a model's settings whose names mean something else, each with what."""
+    others = {name: "the words" for name in DataSettings.model_fields}
+    others |= {name: "training" for name in TrainSettings.model_fields}
+    others |= dict.fromkeys(COMMAND_OPTIONS, "a run")
+    return {name: others[name] for name in kind.model_fields if name in others}
+
+
+def require_own_names(model: str, kind: type[Settings]) -> None:
+    """Raise `SettingsError` for a model with a setting that means something else."""
+    for name, of in taken_names(kind).items():
+        raise SettingsError(
+            f"model {model}: {kind.__name__} has a setting '{name}', and one of that name belongs "
+            f"to {of}: rename the field"
+        )
+
+
 def settings_classes(
     model: str, *, to_build: bool = True
 ) -> tuple[type[Settings], type[DataSettings], type[TrainSettings]]:
     """The classes of a run's settings: the model's own, the words', the training's.
 
-    With `to_build`, the model's own is the one that it is built with, which imports torch.
+    With `to_build`, the model's own is the one that it is built with, which imports torch. Raises
+    `SettingsError` where one of the model's own has a name that means something else.
     """
     own = MODELS[model].settings_class if to_build else MODEL_FACTS[model].settings_class
+    require_own_names(model, own)
     return own, DataSettings, TrainSettings
 
 

@@ -35,6 +35,7 @@ from statetrack.runs.disk import (
 )
 from statetrack.runs.files import RowFile, RunFile, is_there
 from statetrack.runs.loggers import LOGS
+from statetrack.runs.own_code import remember_code
 from statetrack.runs.rows import EvaluationRow, EvidenceRow, Identity
 
 T = TypeVar("T")
@@ -124,7 +125,10 @@ class RunFolder:
                     file = plugin.path.parent / original
                     raise RunError(f"{file}: a run keeps a copy, and '{name}' is taken: rename it")
         made[files.CONFIG.name] = files.CONFIG.dump(dict(config))
-        return cls.create(path, made, force=force)
+        folder = cls.create(path, made, force=force)
+        if plugins:
+            remember_code(folder.path, folder.code)
+        return folder
 
     @classmethod
     def create(

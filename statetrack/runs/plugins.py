@@ -9,15 +9,17 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from statetrack.errors import RunError, StatetrackWarning, setting
+from statetrack.errors import RunError, SettingsError, StatetrackWarning, setting
 from statetrack.models import MODELS
 from statetrack.plugins import PluginFiles, load_copy, load_plugin, plugin_of
 from statetrack.registry import Registry
 from statetrack.runs import files
 from statetrack.runs.folder import RunFolder, is_run
+from statetrack.runs.own_code import is_own_code
 from statetrack.sources import KINDS
 from statetrack.training import LOSSES, OPTIMISERS
 
@@ -31,14 +33,29 @@ def plugins_of(config: Mapping[str, Any], automaton: Mapping[str, Any]) -> list[
 
 
 def needs_plugin(folder: RunFolder) -> bool:
-    """Whether a run's plugin defines a name that the run looks up and that is not registered.
+    """Whether a run looks up a name that its plugin alone defines, and that has to be trusted.
 
-    Nothing of the run is executed to find that out. Raises `RunError` where a file of the run
-    cannot be read.
+    One that a run of this machine was begun with (`own_code`) is imported; of any other nothing is
+    executed. Raises `RunError` where a file of the run cannot be read.
     """
+    if not _lacks_names(folder):
+        return False
+    if is_own_code(folder.path, folder.code):
+        with suppress(SettingsError):  # for whoever opens the run to say
+            _load(folder)
+    return _lacks_names(folder)
+
+
+def _lacks_names(folder: RunFolder) -> bool:
+    """Whether a run has a plugin, and looks up a name that is not registered."""
     return bool(folder.plugins) and not all(
         name in registry for registry, name in _names_of(folder)
     )
+
+
+def _load(folder: RunFolder) -> None:
+    for plugin in folder.plugins:
+        load_copy(plugin)
 
 
 def code_of(folder: RunFolder) -> str:
@@ -51,23 +68,23 @@ def code_of(folder: RunFolder) -> str:
 def load_plugins(folder: RunFolder, *, trust: bool) -> None:
     """Have all names registered that a run needs, from its own plugin if that is trusted.
 
-    Where the names are registered already, the run's plugin is not executed; there is a
-    `StatetrackWarning` if they come from other files than those that the run was trained with.
+    It is trusted too where a run of this machine was begun with it (`own_code`). Where the names
+    are registered already, the run's plugin is not executed; there is a `StatetrackWarning` if
+    they come from other files than those that the run was trained with.
 
     Raises `RunError` where the plugin is needed and not trusted, and `SettingsError` where it
     cannot be imported.
     """
-    if not needs_plugin(folder):
+    if not _lacks_names(folder):
         _warn_of_other_files(folder)
-    elif not trust:
+    elif not trust and not is_own_code(folder.path, folder.code):
         raise RunError(
             f"{folder.path}: needs its plugin {code_of(folder)}, which is code that is run: read "
             f"it, then give {setting('trust_plugin', True)}, or --plugin FILE (`load_plugin` in "
             "Python)"
         )
     else:
-        for plugin in folder.plugins:
-            load_copy(plugin)
+        _load(folder)
 
 
 def load_given(path: Path) -> None:

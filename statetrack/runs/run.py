@@ -32,7 +32,7 @@ from statetrack.algebra import merging_in
 from statetrack.errors import RunError, SettingsError, StatetrackWarning, setting
 from statetrack.evaluation import evaluate
 from statetrack.evidence import Evidence, Exhaustive, Failure, Subject, WorstCase
-from statetrack.models import MODELS, WITH_KERNEL, SequenceModel
+from statetrack.models import MODELS, WITH_KERNEL, SequenceModel, recurrence_of
 from statetrack.ops import choose_device, keep_freed_memory
 from statetrack.rounding import Rounding
 from statetrack.runs import files, locking
@@ -127,6 +127,7 @@ class Run(RunFacts):
                 "Run.start: these settings are of a run whose weights were not random: "
                 f"{setting('start_from')} says which run to start from"
             )
+        recurrence_of(experiment.model_settings)  # a mistake in it is said before training
         task = load_task(experiment.data.task)
         prepared = prepare(experiment, task, start=None if start is None else start.weights)
         device = prepared.batches.device
@@ -163,9 +164,10 @@ class Run(RunFacts):
 
         `device` replaces the one that the run was trained on. With `trust_plugin`, the run's copy
         of a plugin is imported, which executes it, unless the names that the run needs are
-        registered already. With `unfinished`, a run whose training has not finished is read as its
-        last checkpoint has it, and the attribute of that name says so: its summary, its models and
-        its scores are those of the best weights so far, and nothing is kept in its folder.
+        registered already; so is, unasked, one that a run of this machine was begun with. With
+        `unfinished`, a run whose training has not finished is read as its last checkpoint has it,
+        and the attribute of that name says so: its summary, its models and its scores are those of
+        the best weights so far, and nothing is kept in its folder.
 
         Raises `RunError` where the folder is not a run, where it needs a plugin that is not
         trusted, and with `unfinished` where there are no best weights yet.

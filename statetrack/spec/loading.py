@@ -42,6 +42,7 @@ from statetrack.sources import (
     build_source,
     can_be_left,
     cycle_name,
+    endings,
     format_of,
     is_trace_file,
     nearest_file,
@@ -92,6 +93,8 @@ def load_task(text: str | Path | Task) -> Task:
     if name in ALIASES:
         warnings.warn(ALIASES[name].note, TaskWarning, stacklevel=1)
         name = ALIASES[name].name
+    if name not in TASKS and not names.is_path(name) and re.search(r"\w\.\w{1,8}$", name):
+        raise UnknownNameError(_of_no_task(Path(name)))
     task = _task_file(Path(name)) if names.is_path(name) else TASKS[name]
     return _with_arguments(task, name, values) if values else task
 
@@ -109,6 +112,13 @@ def _check_named(text: str) -> None:
     known = list(arguments_that_can_be_set(TASKS[name]))
     if known and re.fullmatch(r"[\w-]+", given):
         raise TaskError(f"task '{text}': '{given}' is not key=value: write {name}:{known[0]}=...")
+
+
+def _of_no_task(file: Path) -> str:
+    """What is said of a name that ends as a file's does, and not as that of a task."""
+    if not file.is_file():
+        return f"{file}: there is no such file{nearest_file(file)}"
+    return f"{file}: a task's file ends in .yaml, and a machine's in {', '.join(endings())}"
 
 
 def task_names() -> tuple[str, ...]:

@@ -95,6 +95,9 @@ def check_words(text: str) -> str:
         hint = nearest(kind, ("task", "uniform", "group", "weighted"))
         if text.isdecimal():
             hint = " How many words there are is another option."
+        if "," in text:
+            several = " ".join(f"--words {part.strip()}" for part in text.split(","))
+            hint = f" Several are given one by one: {several}."
         raise TaskError(f"words '{text}': words are one of {', '.join(KINDS)}.{hint}")
     return text
 

@@ -98,8 +98,9 @@ NUM_WORDS, LONGEST = 2, 8
 def check_logits(model: nn.Module, task: Task, device: torch.device) -> None:
     """Run a model on a few words of a task, in evaluation mode, and check its logits.
 
-    Raises `SettingsError` unless the logits are [B, T, C]. Warns with `StatetrackWarning` where
-    logits depend on later symbols: accuracy is then no evidence of state tracking.
+    Raises `SettingsError` unless the logits are [B, T, C] and finite. Warns with
+    `StatetrackWarning` where logits depend on later symbols: accuracy is then no evidence of state
+    tracking.
     """
     words = task.sample(NUM_WORDS, length=min(LONGEST, task.source.longest_word))
     symbols = words.to_torch().symbols.to(device)
@@ -116,6 +117,11 @@ def check_logits(model: nn.Module, task: Task, device: torch.device) -> None:
                 f"the model gives {found} for symbols {list(symbols.shape)}, and task "
                 f"'{task.name}' needs logits {expected}: one for each of its "
                 f"{task.source.num_labels} labels at every position"
+            )
+        if not logits.isfinite().all():
+            raise SettingsError(
+                "the module's logits are not finite with its initial weights: look at what it "
+                "divides by and exponentiates, or at how its weights are drawn"
             )
         if symbols.shape[1] > 1:
             changed = symbols.clone()

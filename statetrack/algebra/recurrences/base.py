@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Literal
 
 from statetrack.algebra.prediction import Answer, Need, Prediction, Size, Witness
+from statetrack.errors import SettingsError
 
 if TYPE_CHECKING:
     from statetrack.algebra.analysis import Algebra
@@ -28,7 +29,20 @@ FIXED_PRECISION = "Li and Cotterell 2025, arXiv:2505.23623"
 
 
 class Recurrence(abc.ABC):
-    """The class that the recurrence of a model's layers belongs to, with its parameters."""
+    """The class that the recurrence of a model's layers belongs to, with its parameters.
+
+    Raises `SettingsError` for a size that is a bare number: which setting gives it is then unknown.
+    """
+
+    def __post_init__(self) -> None:
+        assert is_dataclass(self)
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if str(field.type).split(" | ")[0] == "Size" and isinstance(value, int):
+                raise SettingsError(
+                    f"{type(self).__name__}({field.name}={value}): the setting that gives a size "
+                    f"has to be named: {field.name}=Size('hidden', self.hidden), for one"
+                )
 
     @property
     def has_state(self) -> bool:

@@ -172,7 +172,7 @@ def nearest_file(path: Path) -> str:
         known = {entry.name: entry for entry in islice(path.parent.iterdir(), MOST_ENTRIES)}
     except (OSError, ValueError):
         return ""
-    alike = [name for name, entry in known.items() if entry.suffix == path.suffix]
+    alike = [name for name, entry in known.items() if entry.suffix.startswith(path.suffix)]
     close = get_close_matches(path.name, alike, n=1, cutoff=0.5)
     return f". Did you mean '{known[close[0]]}'?" if close else ""
 
