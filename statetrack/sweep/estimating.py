@@ -77,8 +77,8 @@ LEAST_WEIGHTS = 1_000
 MOST_WEIGHTS = 2**24
 """Models with more weights are not built to be timed."""
 
-MOST_WHOLE = 2**12
-"""Symbols of test words on which a model that reads whole words is timed."""
+MOST_WHOLE, FEW_LONG = 2**12, 256
+"""Symbols of test words on which a model that reads whole words is timed, and of the first word."""
 
 FEW_SYMBOLS = 64
 """Words of a part are not shorter than this, if there are words or replicas to leave out."""
@@ -591,8 +591,9 @@ def _timed_steps(
 ) -> tuple[list[float], list[float]]:
     """The seconds of steps without and with a validation.
 
-    The first two warm up, and the second counts where there is no time for more. The first, in
-    which loops are compiled or loaded and words are drawn, takes none of it.
+    Of three at least, if so many are trained. The first two warm up, and the second, which has a
+    validation, counts where there is no time for a fourth. The first, in which loops are compiled
+    or loaded and words are drawn, takes none of it.
     """
     taken: list[float] = []
     begun, before = time.perf_counter(), clock()
@@ -601,7 +602,7 @@ def _timed_steps(
         if len(taken) == 1:
             deadline += time.perf_counter() - begun
         last = trainer.step >= min(MOST_STEPS, trainer.settings.steps)
-        if last or (len(taken) > 1 and time.perf_counter() > deadline):
+        if last or (len(taken) > 2 and time.perf_counter() > deadline):
             break
         before = clock()
     plain = taken[2::2] or taken[1:2] or taken
@@ -631,12 +632,12 @@ def _timed_evaluations(
     """
     longest = max([suite.length, *suite.curve_lengths])
     found: dict[int, float] = {}
-    length = min(SHORTEST, longest)
+    whole = stream_of(model) is None
+    length = min(longest, max(SHORTEST, min(longest // 2, FEW_LONG)) if whole else SHORTEST)
     device = next((weight.device for weight in model.parameters()), None)
 
     most = MOST_COMPUTED / (SHORTEST * max(work.about.weights, LEAST_WEIGHTS))
     samples = max(1, min(suite.samples, MOST_TESTED // SHORTEST, int(most)))
-    whole = stream_of(model) is None
 
     def seconds() -> float:
         words = max(1, min(samples, MOST_WHOLE // length)) if whole else samples
