@@ -56,6 +56,10 @@ class Mixer(WithKernel, abc.ABC, Generic[StateT]):
     def scan(self, inputs: Tensor, state: StateT) -> tuple[Tensor, StateT]:
         """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
 
+    def memory_of(self, state: StateT) -> Any:
+        """What the recurrence hands on, of a state: all of it, unless a mixer keeps inputs too."""
+        return state
+
     def step(self, inputs: Tensor, state: StateT) -> tuple[Tensor, StateT]:
         """Outputs [B, D] and the next state, of inputs [B, D]: a scan of one position."""
         outputs, state = self.scan(inputs.unsqueeze(1), state)
@@ -90,6 +94,10 @@ class StagedMixer(Mixer[StateT], Generic[StateT, TermsT]):
     def join(self, window: Any, memory: Any) -> Any:
         """The state of a window and a memory."""
         return window, memory
+
+    def memory_of(self, state: StateT) -> Any:
+        """The memory of a state, without its window."""
+        return self.split(state)[1]
 
     @abc.abstractmethod
     def terms(self, inputs: Tensor, window: Any) -> tuple[TermsT, Any]:
