@@ -85,7 +85,7 @@ class Caps:
     """How many of those that are predicted to fail where they leave their period are read."""
     beams: tuple[tuple[int, int], ...] = ((256, 128), (64, 2_000), (1_024, 256), (4_096, 128))
     """How many of the least certain words are kept while words are grown, and to which length."""
-    drifting: tuple[int, int] = (16, LONGEST)
+    drifting: tuple[int, int] = (16, LONGEST_TRIED)
     """How many words on which errors add up are kept while they are grown, and to which length."""
     mixed: int = 64
     """How many words in groups, and random ones, are read."""
