@@ -42,7 +42,7 @@ def inputs_of(model: nn.Module, module: nn.Module, symbols: Tensor) -> Tensor:
     with torch.no_grad():
         model(symbols)
     handle.remove()
-    return caught[0]
+    return torch.cat(caught, 1)  # long words are read in pieces
 
 
 def mixer_inputs(model: Any) -> Floats:
@@ -68,7 +68,7 @@ def inputs_of_mixer(model: Any, layer: int, symbols: Tensor) -> Tensor:
             model(symbols)
     finally:
         del mixer.scan
-    return caught[0]
+    return torch.cat(caught, 1)  # long words are read in pieces
 
 
 def aim(
