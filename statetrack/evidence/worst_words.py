@@ -46,7 +46,7 @@ from statetrack.rounding import Rounding
 from statetrack.sources import Automaton, Source
 from statetrack.spec import Task
 
-LONGEST = 100_000
+LONGEST_TRIED = 100_000
 """How far the words that are most likely to fail are read."""
 
 FARTHEST = 10**9
@@ -72,7 +72,7 @@ MOST_SYMBOLS = 1 << 21
 class Caps:
     """How many words are tried, and how far they are read: the work of a search."""
 
-    stages: tuple[tuple[int, int], ...] = ((256, 2_000), (32, 16_000), (4, LONGEST))
+    stages: tuple[tuple[int, int], ...] = ((256, 2_000), (32, 16_000), (4, LONGEST_TRIED))
     """How many words of a family are read, and how far; those with the least margin are read on,
     the last ones to the greatest length asked for."""
     predicted: int = 1_000
@@ -85,7 +85,7 @@ class Caps:
     """How many of those that are predicted to fail where they leave their period are read."""
     beams: tuple[tuple[int, int], ...] = ((256, 128), (64, 2_000), (1_024, 256), (4_096, 128))
     """How many of the least certain words are kept while words are grown, and to which length."""
-    drifting: tuple[int, int] = (16, LONGEST)
+    drifting: tuple[int, int] = (16, LONGEST_TRIED)
     """How many words on which errors add up are kept while they are grown, and to which length."""
     mixed: int = 64
     """How many words in groups, and random ones, are read."""
@@ -114,8 +114,8 @@ def find_worst_case(
 ) -> WorstCase:
     """The earliest wrong answer to a word of at most `longest` symbols, within a budget.
 
-    Without a length, words have up to `LONGEST` symbols; where a power of a word is predicted to
-    fail later, it is read as far as the budget allows. Where all words of up to `beyond` symbols
+    Without a length, words have up to `LONGEST_TRIED` symbols; where a power of a word is predicted
+    to fail later, it is read as far as the budget allows. Where all words of up to `beyond` symbols
     are known to be right, longer ones are sought, up to a tenth more at least. Only drawable words
     are tried. The failing word is read again on its own, as evaluation reads words, in the model's
     own precision and in float64.
@@ -165,7 +165,7 @@ class _WorstWordSearch:
         self._budget = budget
         self._seed = seed
         self._bounded = longest is not None
-        self._longest = max(LONGEST if longest is None else longest, beyond + beyond // 10)
+        self._longest = max(LONGEST_TRIED if longest is None else longest, beyond + beyond // 10)
         self._beyond = beyond
         self._expected: Expected | None = None
         self._caps = caps
