@@ -3,12 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STATETRACK := $(CURDIR)/$(BIN)/statetrack
+MODELS := tests/test_every_model.py tests/test_checking.py tests/test_initialisation.py tests/test_ops.py tests/test_training.py
 QUICK := tests/test_architecture.py tests/test_every_model.py tests/test_cli_commands.py
+
+# Modules are compiled when they are first imported: most of what is installed never is.
+INSTALL := install -q --disable-pip-version-check --no-compile -c constraints.txt
 
 # New processes of tests find their modules compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick lint docs generated benchmarks fuzz claims evidence reproductions cluster clean
+.PHONY: demo test quick models lint docs generated benchmarks fuzz claims evidence reproductions cluster clean
 
 demo: $(VENV)/installed
 	rm -rf demo && mkdir demo
@@ -24,6 +28,11 @@ quick: $(VENV)/installed-dev
 	$(BIN)/ruff check -q .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q -m quick $(QUICK)
+
+# The tests of models where no compiler can be found, with numba and without.
+models: $(VENV)/installed-dev
+	CC=false CXX=false PATH=$(CURDIR)/$(BIN) $(BIN)/python -m pytest -q $(MODELS)
+	CC=false CXX=false PATH=$(CURDIR)/$(BIN) $(BIN)/python -m pytest -q --without numba $(MODELS)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -61,11 +70,11 @@ cluster: $(VENV)/installed-dev
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/pip $(INSTALL) -e .
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/pip $(INSTALL) -e ".[dev]"
 	touch $@
 
 clean:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy; processes of tests inherit it
 os.environ.setdefault("COLUMNS", "160")  # tests read whole sentences; those of widths set their own
@@ -14,8 +17,10 @@ os.environ.setdefault("COLUMNS", "160")  # tests read whole sentences; those of 
 import pytest
 import torch
 from filelock import FileLock
+from hypothesis.internal.conjecture import providers
 
 from statetrack.models import MODELS
+from statetrack.ops import native
 from statetrack.plugins import PREFIX
 from statetrack.sources import KINDS
 from statetrack.training import LOSSES, OPTIMISERS
@@ -33,6 +38,53 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_process_compiles_a_loop(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[None]:
+    """Of several processes of tests, one compiles a loop, and the others wait and read it."""
+    missing = native.why_not(torch.device("cpu"))
+    if missing or "PYTEST_XDIST_WORKER" not in os.environ:
+        yield
+        return
+    dispatcher = import_module("numba.core.dispatcher").Dispatcher
+    common, compile_alone = tmp_path_factory.getbasetemp().parent, dispatcher.compile
+    locks: dict[str, FileLock] = {}
+
+    def compile_once(self: Any, types: Any) -> Any:
+        name = f"{self.py_func.__module__}.{self.py_func.__name__}"
+        if not name.startswith("statetrack."):
+            return compile_alone(self, types)
+        with locks.setdefault(name, FileLock(common / f"{name}.lock")):
+            return compile_alone(self, types)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dispatcher, "compile", compile_once)
+        yield
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--without numba` runs tests, but not processes they start, as where numba is missing."""
+    told = "as if this package were not installed"
+    parser.addoption("--without", action="append", default=[], metavar="PACKAGE", help=told)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """An import of a package that is said not to be there fails."""
+    for name in config.getoption("--without"):
+        assert name not in sys.modules, f"{name} is imported before the tests"
+        sys.modules[name] = None  # type: ignore[assignment]
+    # Hypothesis would read every module for constants to try, 10 s in each process of a new clone.
+    providers._get_local_constants = lambda: providers._local_constants
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: it is not searched for garbage, nor copied by that in processes."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 SharedFolder = Callable[[str, Callable[[Path], None]], Path]

@@ -658,8 +658,12 @@ def test_cite_prints_what_was_asked_for(capsys, tmp_path):
     assert app.run(["cite", str(tmp_path / "run")]) == 0
     cited = capsys.readouterr().out
     assert "@software{statetrack," in cited and "hochreiter1997lstm" in cited
-    assert app.run(["cite", str(tmp_path)]) == 1
-    assert "not a run folder" in capsys.readouterr().err
+    assert app.run(["cite", str(tmp_path), "lstm", "mamba"]) == 0
+    table = capsys.readouterr().out
+    assert table.count("hochreiter1997lstm") == 1 and "@software{statetrack," in table
+    assert "2312.00752" in table
+    assert app.run(["cite", str(tmp_path / "none")]) == 1
+    assert "there is no such folder of runs" in capsys.readouterr().err
 
 
 def test_gen_writes_the_starter_set_into_a_folder_for_each_task(capsys, tmp_path, monkeypatch):

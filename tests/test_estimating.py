@@ -120,13 +120,41 @@ def test_searches_for_evidence_count_with_the_time_that_they_are_given(tmp_path)
     assert one.evidence_seconds == 5.0 + 4 * 2.0
 
 
-def test_evaluations_beyond_what_was_timed_grow_as_a_power_of_the_length():
-    cost = _Cost(0.0, 0.0, 0.0, 0.0, 0.0, {100: 1.0, 200: 4.0}, 1.0, 1)
-    assert cost.evaluation(200) == 4.0
-    assert cost.evaluation(400) == pytest.approx(16.0)
-    assert cost.evaluation(800) == pytest.approx(64.0)
-    linear = _Cost(0.0, 0.0, 0.0, 0.0, 0.0, {100: 1.0, 200: 2.0}, 1.0, 1)
-    assert linear.evaluation(2000) == pytest.approx(20.0)
+def test_evaluations_beyond_what_was_timed_grow_as_the_way_in_which_words_are_read():
+    whole = _Cost(0.0, 0.0, 0.0, 0.0, 0.0, {100: 1.0, 200: 4.0}, 1.0, 1, streams=False)
+    assert whole.evaluation(200) == 4.0
+    assert whole.evaluation(400) == pytest.approx(16.0)
+    assert whole.evaluation(800) == pytest.approx(64.0)
+    mixed = replace(whole, evaluations={100: 100 + 10.0, 200: 200 + 40.0})
+    assert mixed.evaluation(1000) == pytest.approx(1000 + 1000.0)
+    noisy = replace(whole, evaluations={100: 1.0, 200: 40.0})  # no more than the square
+    assert noisy.evaluation(400) == pytest.approx(160.0)
+    pieces = replace(whole, evaluations={100: 1.5, 200: 2.5}, streams=True)
+    assert pieces.evaluation(2000) == pytest.approx(20.5)
+    noisy = replace(pieces, evaluations={100: 2.5, 200: 2.0})
+    assert noisy.evaluation(2000) == pytest.approx(20.0)
+
+
+def test_a_transformer_is_timed_on_few_words_whose_time_grows_with_the_square(
+    tmp_path, monkeypatch
+):
+    """And a recurrent network on all of them."""
+    read: dict[int, int] = {}
+    real = estimating.evaluate
+
+    def counting(model, task, lengths, *, num_words, **given):
+        read[lengths[0]] = num_words
+        return real(model, task, lengths, num_words=num_words, **given)
+
+    monkeypatch.setattr("statetrack.sweep.estimating.evaluate", counting)
+    monkeypatch.setattr("statetrack.sweep.estimating.MOST_WHOLE", 128)
+    for model, words in ("transformer", {16: 8, 20: 6}), ("lstm", {16: 10, 20: 10}):
+        read.clear()
+        suite = mutated(model=model)
+        points = points_of(suite, tmp_path / model, {})
+        (one,) = estimate(suite, points, 1, budget=0.0).points
+        assert read == words
+        assert one.measured and one.evaluation_seconds > 0
 
 
 def mutated(**settings: object) -> Suite:

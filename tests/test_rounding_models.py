@@ -19,6 +19,9 @@ from torch import Tensor
 import statetrack
 from statetrack.cli import app
 from statetrack.errors import SettingsError
+from statetrack.evidence.budget import SearchBudget
+from statetrack.evidence.subject import Subject
+from statetrack.evidence.word_tree import search_drifting_words
 from statetrack.models import MODELS, BlockModel, LinearModel, RecurrentModel, Rounded, Stepping
 from statetrack.models._blocks import StagedMixer
 from statetrack.models._rounded import GATES, KEYS, RoundedMixer
@@ -382,6 +385,27 @@ def test_evaluation_and_searches_take_a_rounding_model():
     found = statetrack.stress(model, task, seconds=2, longest=200, rounding="e8m3")
     assert found.failure is not None and found.position_float64 is None
     assert isinstance(Rounded(model, load_rounding("e8m3")), Stepping)
+
+
+def test_words_on_which_errors_add_up_fail_where_no_other_word_does():
+    """Of S4 in 3 dimensions: random words are lost after thousands of symbols."""
+    model = statetrack.build("s4", "bilinear-block").model
+    found = statetrack.stress(model, "s4", seconds=1, longest=1000, rounding="e8m6")
+    assert found.family == "words on which errors add up" and found.failure is not None
+    assert found.failure.position == len(found.failure.word) < 200
+    task = load_task("s4")
+    (score,) = statetrack.evaluate(model, task, [200], num_words=50, rounding="e8m6")
+    assert score.accuracy == 1
+
+
+def test_states_of_whole_numbers_do_not_drift():
+    subject = Subject(
+        statetrack.build("s4", "bilinear-block", integers=True).model, "s4", rounding="e8m6"
+    )
+    exact = subject.in_precision(torch.float64)
+    budget = SearchBudget(10.0, None)
+    found = search_drifting_words(subject, exact, longest=1000, beam=16, budget=budget)
+    assert found.failing is None and found.complete and found.longest < 100
 
 
 def test_commands_keep_nothing_of_a_rounding_model(

@@ -581,6 +581,37 @@ def test_the_worst_word_of_a_finished_cell_is_sought_once_and_nothing_else_again
     assert asked.seconds == [5.0]
 
 
+@pytest.mark.parametrize(
+    ("proven", "first_error", "read", "shown"),
+    [
+        (4_000, None, True, ">= 4,000"),
+        (250_000, None, False, ">= 250,000"),
+        (None, None, False, "all lengths"),
+        (250_000, 12, True, "11"),
+    ],
+)
+def test_of_what_is_proven_as_far_as_words_are_tried_none_is_read(
+    in_a_copy: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    proven: int | None,
+    first_error: int | None,
+    read: bool,
+    shown: str,
+) -> None:
+    cell = in_a_copy / "cell.json"
+    cell.write_text(json.dumps(json.loads(cell.read_text()) | {"first_error": first_error}))
+    proof, worst = Asked(monkeypatch, certificate_of(proven)), Asked(monkeypatch)
+    for _ in range(2):
+        result = search_once(suite_of(), 5.0)
+        assert worst_text(result) == shown
+        assert proof.seconds == ([] if first_error else [1.0])
+        assert worst.seconds == ([5.0] if read else [])
+    kinds = {row.kind for row in Run.open(in_a_copy).evidence()}
+    assert kinds == ({"worst-case"} if read else set()) | (
+        set() if first_error else {"certificate"}
+    )
+
+
 def test_a_search_that_was_cut_is_done_again_with_more_time_only(
     in_a_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

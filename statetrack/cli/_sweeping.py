@@ -51,7 +51,7 @@ LEGENDS = {
 NO_WORST = "worst-case horizon: not measured (--stress-seconds)"
 LEGEND_OF_WORST = (
     "below it the worst-case horizon: every word tried is right up to that length, and one of "
-    "the next fails; >= where none that was tried fails"
+    "the next fails; >= where none that was tried fails, or none can by proof"
 )
 
 

@@ -1,4 +1,4 @@
-"""Print the BibTeX of what you used: a model, a task, a run, or statetrack itself."""
+"""Print the BibTeX of what you used: models, tasks, runs, or statetrack itself."""
 
 from __future__ import annotations
 
@@ -24,40 +24,35 @@ def build(argv: list[str]) -> Callable[..., None]:
 
 
 def cite(
-    name: Annotated[
-        str | None,
-        typer.Argument(help="A model, a task or a run folder; none: statetrack itself."),
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME ...]",
+            help="Models, tasks, run folders, or folders of runs; none: statetrack itself.",
+        ),
     ] = None,
     as_json: options.PrintJson = False,
 ) -> None:
-    """Print the BibTeX of what you used.
+    """Print the BibTeX of what you used, each entry once.
 
-    For a run folder these are statetrack, the run's model and its task. Names without a paper are
-    listed on standard error.
+    For a run folder these are statetrack, the run's model and its task; for a folder of runs, such
+    as a sweep's, those of every run in it. Names without a paper are listed on standard error.
 
     Examples:
         statetrack cite
-        statetrack cite mamba2
+        statetrack cite mamba2 deltanet s5
         statetrack cite runs/mine
 
     """
-    sources: list[str] = []
-    if name is None:
-        own = True
-    elif own := _is_run(name):
-        sources = _sources_of_run(Path(name))
-    elif name in MODELS:
-        sources = [_sources_of_model(name)]
-    elif Path(name).is_dir() or (len(Path(name).parts) > 1 and not name.endswith(".yaml")):
-        raise RunError(f"{name}: not a run folder (it has no config.yaml)")
-    else:
-        sources = [_sources_of_task(name)]
-    papers = ids_in(*sources)
+    sources = {name: _sources_of(name) for name in names or ()}
+    own = not names or any(Path(name).is_dir() and name not in MODELS for name in names)
+    papers = ids_in(*(each for found in sources.values() for each in found))
     unknown = [paper for paper in papers if paper not in references()]
     if as_json:
         from statetrack.cli._terminal import print_json
 
-        print_json(_as_json(name, own, papers, unknown, sources))
+        said = [each for found in sources.values() for each in found]
+        print_json(_as_json(" ".join(sources) or None, own, papers, unknown, said))
     else:
         if own:
             print(own_bibtex())
@@ -65,11 +60,29 @@ def cite(
             if paper in references():
                 print(bibtex(paper))
     if unknown:
-        _say(f"{name}: no BibTeX entry is known for {', '.join(unknown)}")
-    if name is not None and not papers:
-        named = "; ".join(source.splitlines()[0] for source in sources if source.strip())
-        known = f"; its reference is: {named}" if named else ""
-        _say(f"{name}: names no paper{known}")
+        _say(f"{' '.join(sources)}: no BibTeX entry is known for {', '.join(unknown)}")
+    for name, found in sources.items():
+        if not ids_in(*found):
+            named = "; ".join(source.splitlines()[0] for source in found if source.strip())
+            known = f"; its reference is: {named}" if named else ""
+            _say(f"{name}: names no paper{known}")
+
+
+def _sources_of(name: str) -> list[str]:
+    """The texts in which what a name stands for names its papers."""
+    from statetrack.runs import find_run_folders, is_run
+
+    path = Path(name)
+    if is_run(path):
+        return _sources_of_run(path)
+    if name in MODELS:
+        return [_sources_of_model(name)]
+    if path.is_dir():
+        found = [each for run in find_run_folders([path]) for each in _sources_of_run(run)]
+        return list(dict.fromkeys(found))
+    if len(path.parts) > 1 and not name.endswith(".yaml"):
+        raise RunError(f"{name}: there is no such folder of runs")
+    return [_sources_of_task(name)]
 
 
 def _as_json(
@@ -86,12 +99,6 @@ def _as_json(
             entries.append(entry | {"bibtex": bibtex(paper)})
     said = [source.splitlines()[0] for source in sources if source.strip()]
     return {"name": name, "entries": entries, "unknown": unknown, "references": said}
-
-
-def _is_run(name: str) -> bool:
-    from statetrack.runs import is_run
-
-    return is_run(Path(name))
 
 
 # What the functions below need is imported when they run: `cite --help` is quick without.

@@ -1,6 +1,7 @@
 """The public names of `statetrack.evidence`: other packages import these, from here alone."""
 
 from .budget import SearchBudget as SearchBudget
+from .certificate import proves_quickly as proves_quickly
 from .error_growth import find_error_control as find_error_control
 from .extraction import Extracted as Extracted
 from .extraction import extract as extract
@@ -67,5 +68,6 @@ from .snapping import snap_subject as snap_subject
 from .subject import Reader as Reader
 from .subject import Subject as Subject
 from .word_tree import find_exhaustive as find_exhaustive
+from .worst_words import LONGEST_TRIED as LONGEST_TRIED
 from .worst_words import find_worst_case as find_worst_case
 from .worst_words import stress as stress

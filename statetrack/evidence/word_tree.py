@@ -30,6 +30,13 @@ that is done with a tolerance only.
 *The least certain words.* Among longer words the shortest wrong answer is sought by a tree whose
 levels are cut down to the words whose right label has the least margin in every state.
 
+*Words on which errors add up.* Beside the states of a rounded model, those of the same model in
+float64 are followed, and levels are cut down to the words whose two states are furthest apart. A
+word along which rounding always errs to one side fails after about the margin over the unit
+roundoff, where random words fail after about the square of that, and powers of short words never,
+since their states come back to themselves. No state is kept twice, or the search would not leave
+those that are far off and lead nowhere.
+
 B words, D numbers of a state, S states and V symbols of the automaton.
 """
 
@@ -394,6 +401,50 @@ def search_short_words(
         if len(margin) > strata.beam:
             level = level.take(subject, strata.chosen(level, margin))
     return SearchedWords(None, num_read, longest, complete=True)
+
+
+def search_drifting_words(
+    subject: Subject, exact: Subject, *, longest: int, beam: int, budget: SearchBudget
+) -> SearchedWords:
+    """Search words along which the states of a model leave those of `exact`, the same model.
+
+    Of all words one symbol longer, those are kept whose states are furthest apart, as a share of
+    their size, and no state twice. Both have states.
+    """
+    automaton, met, num_read = subject.automaton, _Bits(subject), 0
+    level, exactly = _Level.first(subject), exact.first(1)
+    for length in range(1, longest + 1):
+        parents, symbols = np.nonzero(automaton.drawable[level.reached])
+        if budget.spent or not len(parents):
+            return SearchedWords(None, num_read, length - 1, complete=not len(parents))
+        logits, state = subject.step(symbols, subject.take(level.state, subject.tensor(parents)))
+        _, exactly = exact.step(symbols, exact.take(exactly, exact.tensor(parents)))
+        reached = automaton.delta[level.reached[parents], symbols]
+        level = _Level(state, reached, _Trail(parents, symbols, level.trail))
+        num_read += len(symbols)
+        wrong = automaton.scored[reached] & (
+            subject.answers_of(logits) != automaton.output[reached]
+        )
+        if wrong.any():
+            found = level.word(int(wrong.argmax()))
+            return SearchedWords(found, num_read, length, complete=True)
+        order = np.argsort(-_drift(subject, state, exact, exactly), kind="stable")
+        level = level.take(subject, order)
+        new = met.add(level.state, level.reached, beam)
+        level = level.take(subject, new)
+        exactly = exact.take(exactly, exact.tensor(order[new]))
+    return SearchedWords(None, num_read, longest, complete=True)
+
+
+def _drift(subject: Subject, state: Any, exact: Subject, exactly: Any) -> NDArray[np.float64]:
+    """How far states [B] are from exact ones, as a share of their size."""
+    one, other = subject.vectors(state).double(), exact.vectors(exactly).double()
+    size = other.norm(dim=1, keepdim=True).clamp_min(torch.finfo(torch.float64).tiny)
+    if subject.scale_invariant or exact.scale_invariant:
+        one = one / one.norm(dim=1, keepdim=True).clamp_min(torch.finfo(torch.float64).tiny)
+        other, size = other / size, torch.ones_like(size)
+    found: NDArray[np.float64] = ((one - other).norm(dim=1) / size[:, 0]).cpu().numpy()
+    return found
 
 
 class _Strata:

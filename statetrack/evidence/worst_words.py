@@ -1,7 +1,8 @@
 """The worst word: the earliest wrong answer among words that models are likely to fail on.
 
 Random words average away what one word repeats. So beside them are tried: all short words, runs
-that change nothing, powers of short words, and words that never leave a group. For a linear model
+that change nothing, powers of short words, and words that never leave a group; under a rounding
+model also words on which its errors add up. For a linear model
 the length at which a power of a word fails is predicted first, and the words that are predicted to
 fail first are the ones that are read.
 """
@@ -30,7 +31,7 @@ from statetrack.evidence.power_words import (
 )
 from statetrack.evidence.records import Failure
 from statetrack.evidence.subject import NO_ANSWER, Subject
-from statetrack.evidence.word_tree import search_short_words
+from statetrack.evidence.word_tree import search_drifting_words, search_short_words
 from statetrack.evidence.words import (
     Periodic,
     Word,
@@ -45,7 +46,7 @@ from statetrack.rounding import Rounding
 from statetrack.sources import Automaton, Source
 from statetrack.spec import Task
 
-LONGEST = 100_000
+LONGEST_TRIED = 100_000
 """How far the words that are most likely to fail are read."""
 
 FARTHEST = 10**9
@@ -71,7 +72,7 @@ MOST_SYMBOLS = 1 << 21
 class Caps:
     """How many words are tried, and how far they are read: the work of a search."""
 
-    stages: tuple[tuple[int, int], ...] = ((256, 2_000), (32, 16_000), (4, LONGEST))
+    stages: tuple[tuple[int, int], ...] = ((256, 2_000), (32, 16_000), (4, LONGEST_TRIED))
     """How many words of a family are read, and how far; those with the least margin are read on,
     the last ones to the greatest length asked for."""
     predicted: int = 1_000
@@ -84,6 +85,8 @@ class Caps:
     """How many of those that are predicted to fail where they leave their period are read."""
     beams: tuple[tuple[int, int], ...] = ((256, 128), (64, 2_000), (1_024, 256), (4_096, 128))
     """How many of the least certain words are kept while words are grown, and to which length."""
+    drifting: tuple[int, int] = (16, LONGEST_TRIED)
+    """How many words on which errors add up are kept while they are grown, and to which length."""
     mixed: int = 64
     """How many words in groups, and random ones, are read."""
     mixed_length: int = 4_096
@@ -93,9 +96,10 @@ class Caps:
 IDLE = "runs that change nothing"
 POWERS = "powers of words"
 UNCERTAIN = "least certain words"
+DRIFTING = "words on which errors add up"
 GROUPS = "words in a group"
 RANDOM = "random words"
-EXPLICIT = (UNCERTAIN, GROUPS, RANDOM)
+EXPLICIT = (UNCERTAIN, DRIFTING, GROUPS, RANDOM)
 """The families, and those of words that are tried as they are written."""
 
 
@@ -110,8 +114,8 @@ def find_worst_case(
 ) -> WorstCase:
     """The earliest wrong answer to a word of at most `longest` symbols, within a budget.
 
-    Without a length, words have up to `LONGEST` symbols; where a power of a word is predicted to
-    fail later, it is read as far as the budget allows. Where all words of up to `beyond` symbols
+    Without a length, words have up to `LONGEST_TRIED` symbols; where a power of a word is predicted
+    to fail later, it is read as far as the budget allows. Where all words of up to `beyond` symbols
     are known to be right, longer ones are sought, up to a tenth more at least. Only drawable words
     are tried. The failing word is read again on its own, as evaluation reads words, in the model's
     own precision and in float64.
@@ -161,7 +165,7 @@ class _WorstWordSearch:
         self._budget = budget
         self._seed = seed
         self._bounded = longest is not None
-        self._longest = max(LONGEST if longest is None else longest, beyond + beyond // 10)
+        self._longest = max(LONGEST_TRIED if longest is None else longest, beyond + beyond // 10)
         self._beyond = beyond
         self._expected: Expected | None = None
         self._caps = caps
@@ -176,6 +180,7 @@ class _WorstWordSearch:
         started = time.monotonic()
         families: tuple[tuple[str, float, Callable[[str, SearchBudget], None]], ...] = (
             (UNCERTAIN, 0.4, self._least_certain_words),
+            (DRIFTING, 0.4, self._drifting_words),
             (IDLE, 0.25, self._periodic_words),
             (POWERS, 0.6, self._periodic_words),
             (GROUPS, 0.4, self._mixed_words),
@@ -228,6 +233,23 @@ class _WorstWordSearch:
                 self._families.append(family)
             else:
                 self._fails(family, explicit(found.failing), WrongAt(0, len(found.failing)))
+
+    def _drifting_words(self, name: str, budget: SearchBudget) -> None:
+        """Of a model under a rounding model: without one, errors add up beyond what is read."""
+        beam, longest = self._caps.drifting
+        longest = min(longest, self._limit)
+        if self._subject.rounding is None or longest <= self._beyond:
+            return
+        exact = self._subject.in_precision(torch.float64)
+        found = search_drifting_words(
+            self._subject, exact, longest=longest, beam=beam, budget=budget
+        )
+        self._complete &= found.complete
+        family = Family(name, found.words, found.longest, 0, None)
+        if found.failing is None:
+            self._families.append(family)
+        else:
+            self._fails(family, explicit(found.failing), WrongAt(0, len(found.failing)))
 
     def _periodic_words(self, name: str, budget: SearchBudget) -> None:
         automaton, most = self._subject.automaton, self._caps.stages[0][0]

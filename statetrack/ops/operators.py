@@ -225,7 +225,7 @@ class FactoredOperators(Operators):
             self.core(),
             self.gains,
             symbols,
-            first @ self.right,
+            _projected(first, self.right),
             readout @ self.left,
             normalise_every=normalise_every,
         )
@@ -445,6 +445,13 @@ class ComplexDiagonalOperators(Operators):
         real, imaginary = self.gains.real, self.gains.imag
         rows = torch.stack([real, -imaginary, imaginary, real], -1)
         return BlockOperators(rows.unflatten(-1, (2, 2)))
+
+
+def _projected(states: Tensor, matrix: Tensor) -> Tensor:
+    """The product of states [B, H] with a matrix [H, K], once where all words have one state."""
+    if states.stride(-2) or not states.numel():
+        return states @ matrix
+    return (states[..., :1, :] @ matrix).expand(*states.shape[:-1], -1)
 
 
 def diagonal_operators(gains: Tensor) -> Operators:

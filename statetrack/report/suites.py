@@ -71,9 +71,11 @@ def worst_text(result: PointResult) -> str:
         return f"{bracket.right_to:,}"
     if bracket.proven is None:
         return "all lengths"
-    if bracket.worst_case is None:
+    worst = bracket.worst_case
+    if worst is None and not bracket.proven:
         return "-"
-    return f">= {bracket.right_to:,}" + (" (CPU time)" if bracket.worst_case.limited else "")
+    limited = worst is not None and worst.limited and bracket.right_to == worst.tested
+    return f">= {bracket.right_to:,}" + (" (CPU time)" if limited else "")
 
 
 _NAMES = (Column("task", "name", key="column"), Column("model", "name", key="row"))

@@ -50,6 +50,7 @@ from .origin import ByConstruction as ByConstruction
 from .origin import StartedFrom as StartedFrom
 from .plugins import code_of as code_of
 from .plugins import load_given as load_given
+from .plugins import load_own_code as load_own_code
 from .plugins import needs_plugin as needs_plugin
 from .rows import WITHOUT_EFFECT as WITHOUT_EFFECT
 from .rows import Conditions as Conditions

@@ -13,12 +13,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from statetrack.errors import RunError, SettingsError, StatetrackWarning, setting
+from statetrack.errors import (
+    RunError,
+    SettingsError,
+    StatetrackError,
+    StatetrackWarning,
+    setting,
+)
 from statetrack.models import MODELS
 from statetrack.plugins import PluginFiles, load_copy, load_plugin, plugin_of
 from statetrack.registry import Registry
 from statetrack.runs import files
-from statetrack.runs.folder import RunFolder, is_run
+from statetrack.runs.folder import RunFolder, find_runs_below, is_run
 from statetrack.runs.own_code import is_own_code
 from statetrack.sources import KINDS
 from statetrack.training import LOSSES, OPTIMISERS
@@ -85,6 +91,16 @@ def load_plugins(folder: RunFolder, *, trust: bool) -> None:
         )
     else:
         _load(folder)
+
+
+def load_own_code(folder: Path) -> None:
+    """Have the names registered that the runs of a sweep need, where their plugins are one's own.
+
+    What cannot be read or imported is for whoever opens a run of it to say.
+    """
+    for run in find_runs_below([folder]):
+        with suppress(StatetrackError):
+            needs_plugin(run)
 
 
 def load_given(path: Path) -> None:

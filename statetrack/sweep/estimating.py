@@ -33,7 +33,7 @@ import torch
 
 from statetrack.audit import MOST_SYMBOLS
 from statetrack.errors import RunError, SettingsError, setting
-from statetrack.evaluation import evaluate
+from statetrack.evaluation import evaluate, stream_of
 from statetrack.models import TRAINING, check_memory, free_memory, without_values
 from statetrack.ops import choose_device
 from statetrack.runs import (
@@ -76,6 +76,9 @@ LEAST_WEIGHTS = 1_000
 
 MOST_WEIGHTS = 2**24
 """Models with more weights are not built to be timed."""
+
+MOST_WHOLE, FEW_LONG = 2**12, 256
+"""Symbols of test words on which a model that reads whole words is timed, and of the first word."""
 
 FEW_SYMBOLS = 64
 """Words of a part are not shorter than this, if there are words or replicas to leave out."""
@@ -240,7 +243,8 @@ class _Cost:
 
     `finish` is the least that the end of a replica's training takes; `shortcuts` are those of the
     predictors without a state that every evaluation is compared with. `evaluations` has the seconds
-    of one replica on all test words by length; `computed` is what a step computes, as
+    of one replica on all test words by length, of a model that reads words piece by piece where
+    `streams`; `computed` is what a step computes, as
     `_Work.computed` counts it, and `weights` are those of one replica. Of a part of a step,
     `is_whole` is False, and `computed` what the part computes.
     """
@@ -254,15 +258,22 @@ class _Cost:
     computed: float
     weights: int
     is_whole: bool = True
+    streams: bool = True
 
     def evaluation(self, length: int) -> float:
-        """The seconds of one replica at a length, continued as a power beyond the longest timed."""
+        """The seconds of one replica at a length L, beyond the longest timed a L + b L^2.
+
+        With b = 0 where words are read piece by piece. Neither a nor b is negative.
+        """
         if length in self.evaluations:
             return self.evaluations[length]
         *_, (one, before), (two, last) = [(0, 0.0), *sorted(self.evaluations.items())]
-        known = one and before and last  # a coarse clock may say 0
-        power = math.log(last / before) / math.log(two / one) if known else 1.0
-        return float(last * (length / two) ** min(max(power, 0.5), 2.2))
+        if self.streams or not one:
+            each = (last - before) / (two - one) if last > before else last / two
+            return float(last + each * (length - two))
+        square = max(0.0, last / two - before / one) / (two - one)
+        square = min(square, last / two**2)
+        return float((last / two - square * two) * length + square * length**2)
 
 
 @dataclass(frozen=True)
@@ -561,15 +572,17 @@ def _timed(suite: Suite, work: _Work, seconds: float) -> _Cost:
         drawn = _seconds_of(lambda: prepared.batches.block(0, count), clock) / count
         model = make_replica(experiment, work.task).to(prepared.batches.device).eval()
     step = statistics.median(steps)
+    tested = _timed_evaluations(suite, work, model, clock, started + seconds)
     return _Cost(
         step,
         max(0.0, statistics.median(validations) - step),
         drawn,
         _shortcut_seconds(suite, experiment, work.task, clock),
         finish,
-        _timed_evaluations(suite, work, model, clock, started + seconds),
+        tested,
         work.computed,
         max(1, work.about.weights),
+        streams=stream_of(model) is not None,
     )
 
 
@@ -578,18 +591,22 @@ def _timed_steps(
 ) -> tuple[list[float], list[float]]:
     """The seconds of steps without and with a validation.
 
-    The first two warm up, and count where there is no time for more.
+    Of three at least, if so many are trained. The first two warm up, and the second, which has a
+    validation, counts where there is no time for a fourth. The first, in which loops are compiled
+    or loaded and words are drawn, takes none of it.
     """
     taken: list[float] = []
-    before = clock()
+    begun, before = time.perf_counter(), clock()
     for _ in trainer.run():
         taken.append(clock() - before)
+        if len(taken) == 1:
+            deadline += time.perf_counter() - begun
         last = trainer.step >= min(MOST_STEPS, trainer.settings.steps)
-        if last or (len(taken) > 1 and time.perf_counter() > deadline):
+        if last or (len(taken) > 2 and time.perf_counter() > deadline):
             break
         before = clock()
-    warm = taken[2:] if len(taken) > 3 else taken
-    return warm[::2], warm[1::2] or warm
+    plain = taken[2::2] or taken[1:2] or taken
+    return plain, taken[3::2] or taken[1:2] or plain
 
 
 def _shortcut_seconds(suite: Suite, experiment: Experiment, task: Task, clock: Clock) -> float:
@@ -608,25 +625,33 @@ def _shortcut_seconds(suite: Suite, experiment: Experiment, task: Task, clock: C
 def _timed_evaluations(
     suite: Suite, work: _Work, model: torch.nn.Module, clock: Clock, deadline: float
 ) -> dict[int, float]:
-    """The seconds of one replica on all test words, by length: doubled while there is time."""
+    """The seconds of one replica on all test words, by length: doubled while there is time.
+
+    What reads words piece by piece is timed on all of them, in pieces as large as later; what
+    reads them as a whole on fewer, since time may grow with the square of their length.
+    """
     longest = max([suite.length, *suite.curve_lengths])
     found: dict[int, float] = {}
-    length = min(SHORTEST, longest)
+    whole = stream_of(model) is None
+    length = min(longest, max(SHORTEST, min(longest // 2, FEW_LONG)) if whole else SHORTEST)
     device = next((weight.device for weight in model.parameters()), None)
 
     most = MOST_COMPUTED / (SHORTEST * max(work.about.weights, LEAST_WEIGHTS))
     samples = max(1, min(suite.samples, MOST_TESTED // SHORTEST, int(most)))
 
-    def score() -> None:
-        for _ in evaluate(model, work.task, [length], num_words=samples, device=device):
-            pass
+    def seconds() -> float:
+        words = max(1, min(samples, MOST_WHOLE // length)) if whole else samples
 
-    warming = _seconds_of(score, clock)
-    if time.perf_counter() > deadline:
-        return {length: warming * suite.samples / samples}
+        def score() -> None:
+            for _ in evaluate(model, work.task, [length], num_words=words, device=device):
+                pass
+
+        return _seconds_of(score, clock) * suite.samples / words
+
+    seconds()  # to warm up
     while True:
         begun = time.perf_counter()
-        found[length] = _seconds_of(score, clock) * suite.samples / samples
+        found[length] = seconds()
         lasted = time.perf_counter() - begun
         left = deadline - time.perf_counter()
         if length == longest or (len(found) > 1 and left < 4 * lasted):

@@ -413,5 +413,8 @@ def folder_of(suite: str, budget: str | None) -> Path:
 def load_suite(text: str) -> Suite:
     """The suite of a registered name, of a path ending in `.yaml`, or of a sweep's folder."""
     if (Path(text) / SWEEP_FILE).is_file():
+        from statetrack.runs import load_own_code  # of no use to a list of suites
+
+        load_own_code(Path(text))
         return read_suite(Path(text) / SWEEP_FILE)
     return read_suite(Path(text)) if text.endswith(".yaml") else SUITES[text]

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from statetrack.errors import RunError, SettingsError, StatetrackError, TaskError
 from statetrack.evidence import (
     EVIDENCE,
+    Certificate,
+    Evidence,
     Exhaustive,
     Extraction,
     SearchBudget,
@@ -63,6 +65,9 @@ FULL = {errno.ENOSPC, errno.EDQUOT}
 """The errors of a disk without space, or beyond a quota."""
 
 SEED_OF_SEARCHES = 0
+
+SHARE_OF_PROOF = 0.2
+"""Of the work for the worst word, how much may go into a proof before."""
 
 
 def run_suite(
@@ -329,7 +334,12 @@ def _searched(
     Ends where `stop` returns True, before the last. What is found is appended to the run's
     evidence. A replica that diverged, a task without an automaton and a model that a search cannot
     read have none.
+
+    Where nothing but the worst word is asked for, none is known to be answered wrongly and a proof
+    takes little, it comes first: what is proven as far as words are tried is not read.
     """
+    from statetrack.evidence import LONGEST_TRIED, proves_quickly  # torch
+
     found = {each.kind: each for each in result.evidence}
     subjects = iter(()) if result.selected is None else run.subjects()
     try:
@@ -337,21 +347,27 @@ def _searched(
     except (StopIteration, SettingsError):
         yield replace(result, searched={**result.searched, **missing})
         return
+    only_worst, unproven = missing.keys() == {WorstCase.kind}, Certificate.kind not in found
+    if only_worst and unproven and result.first_error is None and proves_quickly(subject):
+        missing = {Certificate.kind: SHARE_OF_PROOF * missing[WorstCase.kind], **missing}
     for kind, seconds in missing.items():
-        known = [each for each in found.values() if isinstance(each, Exhaustive | WorstCase)]
-        failing = tuple(failure for each in known for failure in each.failures)
-        given: dict[str, Any] = {"known": failing} if kind == Extraction.kind else {}
+        budget = SearchBudget(seconds, stop=stop)
+        given: dict[str, Any] = {}
+        if kind == Extraction.kind:
+            known = [each for each in found.values() if isinstance(each, Exhaustive | WorstCase)]
+            given = {"known": tuple(failure for each in known for failure in each.failures)}
         if kind == WorstCase.kind:
             given = {"beyond": proven_length(found.values())}
-        try:
-            evidence = EVIDENCE[kind].search(
-                subject, budget=SearchBudget(seconds, stop=stop), seed=SEED_OF_SEARCHES, **given
-            )
-        except SettingsError:
-            pass
-        else:
-            if stop():
-                return
+        proven = max((each.proves for each in found.values()), default=0)
+        evidence: Evidence | None = None
+        if not (only_worst and kind == WorstCase.kind and proven >= LONGEST_TRIED):
+            with suppress(SettingsError):
+                evidence = EVIDENCE[kind].search(
+                    subject, budget=budget, seed=SEED_OF_SEARCHES, **given
+                )
+        if stop():
+            return
+        if evidence is not None:
             conditions = Conditions.of(subject, SEED_OF_SEARCHES, seconds)
             row = run.add_evidence(evidence, outcome, conditions=conditions)
             found[kind] = row.evidence

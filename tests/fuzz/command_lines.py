@@ -216,7 +216,7 @@ def import_all() -> None:
     """Import every module and load every task and model once, before processes are forked."""
     importlib.import_module("matplotlib.font_manager")  # starts a process to find fonts
     for module in pkgutil.walk_packages(statetrack.__path__, "statetrack."):
-        if not module.name.endswith("__main__"):
+        if not module.name.endswith("__main__") and ".standalone." not in module.name:  # programs
             importlib.import_module(module.name)
     for registry in (TASKS, MODELS, KINDS):
         for name in registry:

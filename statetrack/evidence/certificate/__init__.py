@@ -23,6 +23,11 @@ def find_certificate(subject: Subject, *, budget: SearchBudget, seed: int = 0) -
     return not_proven("no method for this class of models")
 
 
+def proves_quickly(subject: Subject) -> bool:
+    """Whether a certificate takes a second at most: of linear models, there is little to search."""
+    return isinstance(subject.model, LinearModel)
+
+
 def _certify_network(subject: Subject, budget: SearchBudget, seed: int) -> Certificate:
     """What boxes prove, or ellipsoids where boxes do not prove all lengths and these prove more."""
     assert isinstance(subject.model, WithBoxes)

@@ -109,6 +109,9 @@ TOLERANCES = (1e-9, 1e-5, 1e-3, 1e-2, 1e-1)
 NOISY = (None, 1e-2, 1e-4)
 """Blocks whose centres miss each other by more than this share may be left to the rest."""
 
+PAIR = 1e-5
+"""Seconds of work to bound what one part adds to another by one symbol."""
+
 ENOUGH = 10
 """A length above which other centres are not tried."""
 
@@ -205,6 +208,7 @@ class BestProof:
                 break
             self.budget.say(f"bounding errors: {splitting.name}")
             self.budget.use(MULTIPLICATION * 8 * real.matrices.size * len(real.first))
+            self.budget.use(2 * PAIR * len(real.matrices) * len(splitting.parts) ** 2)
             executed = compare(both.executed, kept, transitions, splitting)
             length = executed.longest()
             # exact arithmetic rounds by nothing, which is within every bound on rounding

@@ -281,7 +281,7 @@ def _not_covered(model: Rounded) -> str:
     return ""
 
 
-class Followed(Protocol):
+class Followable(Protocol):
     """What `Cover` asks of a network."""
 
     automaton: Automaton
@@ -301,7 +301,7 @@ class Followed(Protocol):
 class Cover:
     """Boxes that cover the states of a network: those that were found, and what they prove."""
 
-    network: Followed
+    network: Followable
     grown: Tensor  # [S, D]: by how much a new box is larger than an image
     most_boxes: int
     proven: int = 0

@@ -18,6 +18,9 @@ import numpy as np
 from statetrack.evidence.certificate.arithmetic import OWN
 from statetrack.sources import Floats
 
+LESS = 1 - 1e-6
+"""The share of a factor below which another one counts as smaller."""
+
 NO_LENGTHENING = 1 + 1e-9
 """A factor up to which no other coordinates are looked for: errors do not grow."""
 
@@ -166,16 +169,19 @@ def _contracting(columns: Floats, rows: Floats, matrices: Floats) -> tuple[Float
     """The same part in coordinates in which matrices [V, w, w] lengthen vectors as little as known.
 
     It starts from the mean of A_w^T A_w over words, discounted so that its sum over lengths
-    converges, and gives more weight to the symbols that lengthen most.
+    converges, and gives more weight to the symbols that lengthen most. In no coordinates a matrix
+    lengthens all vectors by less than its largest eigenvalue: where that is as much as now, as of
+    rotations and single gains, none are sought.
     """
     inside = rows @ matrices @ columns
     factor = float(np.linalg.norm(inside, 2, axis=(1, 2)).max())
+    least = float(abs(np.linalg.eigvals(inside)).max()) if np.isfinite(inside).all() else 0.0
     best = None
-    for rate in RATES if factor > NO_LENGTHENING else ():
+    for rate in RATES if factor > NO_LENGTHENING and least < factor * LESS else ():
         for root in _roots(inside, rate):
             changed = root @ inside @ np.linalg.inv(root)
             found = float(np.linalg.norm(changed, 2, axis=(1, 2)).max())
-            if found < factor * (1 - 1e-6):
+            if found < factor * LESS:
                 best, factor = root, found
         if factor < CONTRACTS:
             break

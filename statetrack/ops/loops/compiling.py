@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
@@ -22,9 +23,29 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 def compiled(function: FunctionT) -> FunctionT:
     """The function, compiled when it is first called, and kept on disk."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
-    result: Any = numba.njit(**options)(function)
+    result: Any = _of_general_types(numba.njit(**options)(function))
     result._cache = _MachineCode(function)
     return cast(FunctionT, result)
+
+
+def _of_general_types(dispatcher: Any) -> Any:
+    """A loop that others call with any whole number by the same code.
+
+    Numba would compile it anew for each number that a call writes down, which takes as long again.
+    """
+    known = dispatcher.get_call_template
+
+    def general(kind: Any) -> Any:
+        if isinstance(kind, types.BaseTuple):
+            parts = cast(Any, kind).types
+            return types.BaseTuple.from_types([general(part) for part in parts])
+        return types.unliteral(kind)
+
+    def of_general_types(args: Any, kws: Any) -> Any:
+        return known([general(each) for each in args], {key: general(kws[key]) for key in kws})
+
+    dispatcher.get_call_template = of_general_types
+    return dispatcher
 
 
 class _MachineCode(FunctionCache):

@@ -183,8 +183,10 @@ def _gramians(machine: LinearMachine, words: Words) -> tuple[Tensor, Tensor, Ten
     asked = scored.flip(1).cumsum(1).flip(1) > 0
     reached = states[asked.mT]
     observed = states.new_zeros(2, machine.size, machine.size)
+    lengths, order = asked.sum(1).sort(stable=True)  # of words with as much padding as others
     for part in range(0, num_words, AT_ONCE):
-        observed += _observed(machine, words[part : part + AT_ONCE])
+        rows = order[part : part + AT_ONCE]
+        observed += _observed(machine, words[rows, : int(lengths[part : part + AT_ONCE].max())])
     count = len(reached)
     return reached.mT @ reached / count, observed[0] / count, observed[1] / num_words
 
