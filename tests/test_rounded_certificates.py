@@ -107,6 +107,22 @@ def test_a_type_that_nothing_is_cast_to_proves_what_is_proven_without():
     assert under.length >= plain.length / 2
 
 
+def test_the_cast_of_a_first_state_as_a_factor_is_counted():
+    """A later state is of the type of sums, which is that of factors; the first one need not be."""
+    model = st.build("cyclic:n=5", "bilinear-rotation").model
+    with torch.no_grad():
+        model.first.copy_(torch.tensor([1 + 2.0**-9, 2.0**-9 / 3]))
+    under = Rounded(model, Rounding(products="bfloat16", accumulation="bfloat16"))
+    found = arithmetic_under(under).executed
+    first = found.first
+    for symbol in range(5):
+        _, (_, after) = under.step(torch.tensor([symbol]), under.initial_state(1))
+        off = abs(after[0].double().numpy() - found.matrices[symbol] @ first)
+        assert (off <= found.rounding[symbol] @ abs(first) + found.floor[symbol]).all()
+    plain = arithmetic_under(Rounded(model, Rounding(accumulation="bfloat16"))).executed
+    assert (found.rounding.sum((1, 2)) > plain.rounding.sum((1, 2))).all()
+
+
 @pytest.mark.parametrize("name", ["gru", "lstm", "second-order-rnn"])
 def test_saturating_states_in_bfloat16_are_proven_for_all_lengths(name: str):
     model = st.build("parity", name).model

@@ -146,10 +146,13 @@ def arithmetic_under(model: Rounded) -> Both:
     assert isinstance(linear, LinearModel)
     if model.rounding.renormalise:
         raise Unsupported("states whose norm is restored")
+    begun = model.casts.part("state", linear.first)
+    if not torch.equal(types.as_factors(begun), begun):
+        types.products = types.factors  # a first state need not be of the type of sums
     with torch.no_grad():
         operators, table = model.operators(), linear.additive_table()
     matrices, rounding, floor, size, sums = _step(operators, types)
-    first = exactly(model.casts.part("state", linear.first))
+    first = exactly(begun)
     readout = exactly(linear.readout.weight)
     bias = None if linear.readout.bias is None else exactly(linear.readout.bias)
     terms = None
@@ -206,9 +209,9 @@ def _step(operators: object, types: Types) -> tuple[Floats, Floats, Floats, int,
         sizes = abs(matrices)
         return matrices, gamma(2, types.unit) * sizes, sizes.sum(-1) * 0 + small, 1, sizes.sum(-1)
     if isinstance(operators, ComplexDiagonalOperators):
-        gains = ComplexDiagonalOperators(types.in_sums(operators.gains))
-        matrices = exactly(gains.dense())
-        parts = exactly(torch.view_as_real(gains.gains))
+        turned = ComplexDiagonalOperators(types.in_sums(operators.gains))
+        matrices = exactly(turned.dense())
+        parts = exactly(torch.view_as_real(turned.gains))
         pairs = abs(np.stack([parts, parts[..., ::-1]], -2))
         rounding = assembled(gamma(5, types.unit) * pairs)
         sums = abs(matrices).sum(-1)
@@ -224,8 +227,8 @@ def _step(operators: object, types: Types) -> tuple[Floats, Floats, Floats, int,
         low = 0.0 if types.factors is None else types.factors.smallest
         leave = left * gains[:, None, :]
         sizes = abs(leave) @ abs(right).T
-        counts = int((right != 0).sum(0).max()) + int((left != 0).sum(1).max()) + 4
-        rounding = ((1 + gamma(counts, types.unit)) * (1 + again) ** 3 - 1) * sizes
+        most = int((right != 0).sum(0).max()) + int((left != 0).sum(1).max()) + 4
+        rounding = ((1 + gamma(most, types.unit)) * (1 + again) ** 3 - 1) * sizes
         # what is off in rank space, before and after the gains
         off = 2 * len(left) * small + abs(right).sum(0) * low
         off = abs(gains) * off + small + low
@@ -324,7 +327,8 @@ class CastStates:
         self._output = torch.from_numpy(self.automaton.output.copy())
         self._types = Types(model)
         assert model.rounding.every == 1 and self._types.state is not None
-        width = len(model.model.first)  # type: ignore[arg-type]
+        assert arithmetic.cast is not None
+        width = int((arithmetic.cast > 0).sum())
         first = torch.from_numpy(arithmetic.first)
         self.first = Box(first.unsqueeze(0), first.unsqueeze(0))
         self._width = width

@@ -87,7 +87,8 @@ def certify_saturating(
     under = subject.model if isinstance(subject.model, Rounded) else None
     if under is not None and (missing := _not_covered(under)):
         return not_proven(missing, method=METHOD)
-    model = (under or subject.in_precision(torch.float64).model).cpu()
+    plain = subject.in_precision(torch.float64).model if under is None else copy.deepcopy(under)
+    model = plain.cpu()
     if subject.dtype not in (torch.float32, torch.float64):
         return not_proven(f"rounding in {subject.dtype} is not counted", method=METHOD)
     if max(float(weight.abs().max()) for weight in model.parameters()) > LARGEST_WEIGHT:
@@ -242,12 +243,12 @@ class CastNetwork(Network):
         wide = copy.deepcopy(model.model).double().cpu()
         super().__init__(Subject(wide, subject.automaton), unit)
         self.first = self.kept(self.first)
-        readout = model.rounding.format("readout")
-        weight = wide.readout.weight.abs().sum(1) + wide.readout.bias.abs()  # type: ignore[operator, union-attr]
-        # logits of numbers in [-1, 1], with more than their rounding
-        self.off = weight.double() * 0 if readout is None else 1.01 * readout.unit * weight
+        read, readout = wide.get_submodule("readout"), model.rounding.format("readout")
+        assert isinstance(read, torch.nn.Linear)
+        sizes = read.weight.abs().sum(1) + read.bias.abs()  # of logits of numbers in [-1, 1]
+        self.off = torch.zeros_like(sizes)
         if readout is not None:
-            self.off = self.off + readout.smallest
+            self.off = 1.01 * readout.unit * sizes + readout.smallest  # with their own rounding
 
     def kept(self, box: Box) -> Box:
         """The box of cast states, and of states that are not where only some are cast."""
