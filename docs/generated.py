@@ -36,6 +36,8 @@ from statetrack.catalogue import (
 )
 from statetrack.catalogue.options import describe
 from statetrack.cli.audit import AuditSettings
+from statetrack.cli.build import BuildSettings
+from statetrack.cli.export import ExportSettings
 from statetrack.cli.gen import GenSettings
 from statetrack.errors import StatetrackError
 from statetrack.models import MODELS
@@ -333,6 +335,8 @@ LISTS: Mapping[str, Callable[[], str]] = {
     "executor-slurm": lambda: settings_table(EXECUTORS["slurm"]),
     "gen-settings": lambda: settings_table(GenSettings),
     "audit-settings": lambda: settings_table(AuditSettings),
+    "build-settings": lambda: settings_table(BuildSettings),
+    "export-settings": lambda: settings_table(ExportSettings),
     "papers": papers,
     "api": api,
 }

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 import statetrack as st
+from statetrack.cli.app import run as command
 from statetrack.exporting import LAYOUTS, AuthorsLayer, Exported, export
 from statetrack.exporting.kernel import KERNELS, other_gauge
 from statetrack.models import MODELS, BlockModel
@@ -428,3 +429,41 @@ def test_norms_that_differ_by_head_are_refused_by_gla() -> None:
         mixer.norm.weight[0] = 2
     with pytest.raises(st.StatetrackError, match="same weights in every head"):
         LAYOUTS["fla"].layer_of(mixer, "gla", "fla")
+
+
+# --- commands ---
+
+
+def test_a_run_is_exported_by_a_command_and_what_is_built_beside_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "exact"
+    line = ["build", "parity", "--model", "deltanet", "--beta", "double", "--out", str(run)]
+    line += ["--kernel", "torch"]
+    assert command([*line, "--export", "fla", "--json"]) == 0
+    beside = Path(json.loads(capsys.readouterr().out)["exported"])
+    assert beside == tmp_path / "exact-fla" and (beside / "layer-0.safetensors").is_file()
+    short = ["--length", "70", "--seed", "3"]
+    assert command(["export", str(run), "--layout", "fla", "--json", *short]) == 1
+    assert "exact-fla" in capsys.readouterr().err
+    out = tmp_path / "mine"
+    assert command(["export", str(run), "--out", str(out), "--json", *short]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["longest"] == 70 and said["layout"] == "safetensors" and said["margin"] > 0
+    assert {"model.safetensors", "words.npz"} <= {each.name for each in out.iterdir()}
+    loaded = export(st.Run.open(run), "fla", tmp_path / "again")
+    assert loaded.layers == ("fla.layers.delta_net.DeltaNet",)
+    for name in ("layer-0.safetensors", "frame.safetensors", "kernel.npz"):
+        assert (beside / name).read_bytes() == (loaded.folder / name).read_bytes(), name
+
+
+def test_a_layout_that_cannot_be_is_refused_by_commands_before_anything_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["build", "parity", "--model", "diagonal-real", "--out", str(tmp_path / "one")]
+    for layout, said in (("mamba", "--export mamba"), ("flaa", "fla")):
+        assert command([*line, "--export", layout]) == 1
+        assert said in capsys.readouterr().err
+    assert command(["build", "parity", "--model", "diagonal-real", "--export", "fla"]) == 1
+    assert "--out" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

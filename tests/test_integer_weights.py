@@ -12,8 +12,24 @@ import statetrack as st
 from statetrack.errors import BuildError
 from statetrack.evidence import Certificate, SearchBudget, Subject
 from statetrack.spec import load_task
+from tests.pages import on_the_page
 
-TASKS = ["parity", "modular-addition:m=5", "modular-addition:m=6", "s3", "dihedral", "quaternion"]
+QUICK = ["parity", "modular-addition:m=3", "modular-addition:m=4", "quaternion", "dihedral"]
+SLOW = [
+    "modular-addition:m=2",
+    "modular-addition:m=5",
+    "modular-addition:m=6",
+    "modular-addition:m=25",
+    "s3",
+    "s4",
+    "a5",
+    "s5",
+    "permutation-reset",
+    "random-fsm",
+    "random-fsm:states=10",
+    "tcp.dot:missing=stay",
+]
+TASKS = [*QUICK, *(pytest.param(task, marks=pytest.mark.slow) for task in SLOW)]
 MODELS = ["bilinear", "bilinear-block", "bilinear-cp"]
 
 
@@ -82,23 +98,26 @@ def orbit(weights: dict[str, Any], delta: Any, output: Any, start: int) -> int:
 
 
 @pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("model", MODELS)
-def test_integers_track_for_all_lengths(model: str, task: str, tmp_path: Path) -> None:
-    built = st.build(task, model, integers=True)
-    file = tmp_path / "weights.json"
-    state = {name: values.tolist() for name, values in built.model.state_dict().items()}
-    file.write_text(json.dumps(state), encoding="utf-8")
-    automaton = load_task(task).source.automaton
-    assert automaton is not None
-    pairs = orbit(
-        whole(json.loads(file.read_text(encoding="utf-8"))),
-        automaton.delta.tolist(),
-        automaton.output.tolist(),
-        automaton.start,
-    )
-    assert pairs == automaton.num_states
-    proof = Certificate.search(Subject(built.model, task), budget=SearchBudget(60.0))
-    assert (proof.verdict, proof.verdict_real) == ("all lengths", "all lengths")
+def test_integers_track_for_all_lengths(
+    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tcp.dot").write_text(on_the_page("tcp.dot", "exact-weights.md"), encoding="utf-8")
+    loaded = load_task(task)
+    automaton, file = loaded.automaton, tmp_path / "weights.json"
+    for model in MODELS:
+        built = st.build(loaded, model, integers=True)
+        state = {name: values.tolist() for name, values in built.model.state_dict().items()}
+        file.write_text(json.dumps(state), encoding="utf-8")
+        pairs = orbit(
+            whole(json.loads(file.read_text(encoding="utf-8"))),
+            automaton.delta.tolist(),
+            automaton.output.tolist(),
+            automaton.start,
+        )
+        assert pairs == automaton.num_states
+        proof = Certificate.search(Subject(built.model, loaded), budget=SearchBudget(60.0))
+        assert (proof.verdict, proof.verdict_real) == ("all lengths", "all lengths")
 
 
 def test_sizes_that_are_too_small_for_integers_are_refused() -> None:

@@ -5,12 +5,14 @@ R replicas, B batch, T time, N heads, n keys per position, K key size, V value s
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -22,8 +24,14 @@ from torch.nn import functional
 
 from statetrack import ops
 from statetrack.errors import SettingsError
-from statetrack.models import MODELS, RecurrentModel, SequenceModel
-from statetrack.models._layers import LARGEST_SQUARED, ShortConvolution, of_unit_length, rms_norm
+from statetrack.models import MODELS, RecurrentModel, SequenceModel, transformer
+from statetrack.models._layers import (
+    LARGEST_SQUARED,
+    ShortConvolution,
+    queries_keys_values,
+    rms_norm,
+)
+from statetrack.models.mamba3 import turn
 from statetrack.models.slstm import Cell, advance
 from statetrack.ops import native
 from statetrack.ops.native import calls
@@ -422,6 +430,51 @@ def test_gates(shape, dtype, mapped) -> None:
     assert_same_mapped(by_torch, native.gated, inputs, mapped)
 
 
+@few
+@given(
+    st.tuples(small, lengths, small, st.sampled_from([1, 4, 6, 16, 18, 40])),
+    st.booleans(),
+    dtypes,
+    st.booleans(),
+)
+def test_softmax_attention(shape, rotary, dtype, mapped) -> None:
+    words, steps, heads, size = shape
+    rotary = rotary and size % 2 == 0
+    inputs = [3 * normal(words, steps, 3 * heads * size, dtype=dtype)]
+
+    def by_torch(projected):
+        split = projected.unflatten(-1, (3 * heads, size)).transpose(1, 2)
+        queries, keys, values = split.chunk(3, 1)
+        if rotary:
+            queries, keys = transformer.turned(queries), transformer.turned(keys)
+        future = torch.ones(steps, steps, dtype=torch.bool).triu(1)
+        scores = (queries @ keys.mT / size**0.5).masked_fill(future, -torch.inf)
+        return (scores.softmax(-1) @ values).transpose(1, 2).flatten(-2)
+
+    def by_loop(projected):
+        angles = transformer.waves(steps, size, projected) if rotary else None
+        return native.softmax_attention(projected, heads, angles)
+
+    assert_same(by_torch, by_loop, inputs)
+    assert_same_mapped(by_torch, by_loop, inputs, [mapped])
+
+
+@few
+@given(
+    st.tuples(small, small, sizes), st.integers(0, 40), dtypes, st.lists(st.booleans(), min_size=2)
+)
+def test_rotations(shape, pairs, dtype, mapped) -> None:
+    pairs = min(pairs, shape[-1] // 2)
+    angles = torch.randn(*shape[:2], pairs, dtype=dtype)
+    inputs = [normal(*shape, dtype=dtype), angles]
+
+    def by_loop(vectors, angles):
+        return native.rotated(vectors, angles.cos(), angles.sin())
+
+    assert_same(turn, by_loop, inputs)
+    assert_same_mapped(turn, by_loop, inputs, mapped[:2])
+
+
 # --- around recurrences ---
 
 
@@ -482,6 +535,24 @@ def test_root_mean_square(leading, width, gains, magnitude, dtype, mapped) -> No
 
 @few
 @given(
+    st.tuples(small, st.integers(1, 40), small, st.integers(1, 20), st.integers(1, 35)),
+    dtypes,
+    st.lists(st.booleans(), min_size=2, max_size=2),
+)
+def test_block_diagonal(shape, dtype, mapped) -> None:
+    words, rows, blocks, inner, outer = shape
+    inputs = [normal(words, rows, blocks * inner, dtype=dtype)]
+    inputs.append(torch.randn(blocks, inner, outer, dtype=dtype))
+
+    def by_torch(inputs, blocks):
+        return torch.einsum("...ni,nij->...nj", inputs.unflatten(-1, blocks.shape[:2]), blocks)
+
+    assert_same(by_torch, native.block_diagonal, inputs)
+    assert_same_mapped(by_torch, native.block_diagonal, inputs, mapped)
+
+
+@few
+@given(
     st.tuples(small, small, sizes), small, dtypes, st.lists(st.booleans(), min_size=3, max_size=3)
 )
 def test_mixtures(shape, rows, dtype, mapped) -> None:
@@ -496,18 +567,22 @@ def test_mixtures(shape, rows, dtype, mapped) -> None:
 
 
 @few
-@given(st.tuples(small, small, sizes), dtypes, st.sampled_from([1.0, 0.25]))
-def test_unit_length(shape, dtype, scale) -> None:
-    vectors = normal(*shape, dtype=dtype)
+@given(st.tuples(small, small, sizes), st.tuples(small, small, sizes), dtypes, st.booleans())
+def test_queries_and_keys_of_unit_length(shape, parts, dtype, partly) -> None:
+    *leading, width = shape
+    queries, keys, values = parts
+    sizes = (queries * width, keys * width, values)
+    rows = normal(*leading, sum(sizes), dtype=dtype)
 
-    def by_loop(vectors: Tensor) -> Tensor:
-        return of_unit_length(vectors, scale, kernel="native")
+    def by(kernel: Any) -> Function:
+        def split(rows: Tensor) -> tuple[Tensor, ...]:
+            found = queries_keys_values(rows, sizes, width, kernel=kernel)
+            return found[:2] if partly else found  # what nobody reads has no gradient
 
-    def by_torch(vectors: Tensor) -> Tensor:
-        return of_unit_length(vectors, scale)
+        return split
 
-    assert_same(by_torch, by_loop, [vectors])
-    assert_same_mapped(by_torch, by_loop, [vectors], [True])
+    assert_same(by("torch"), by("native"), [rows])
+    assert_same_mapped(by("torch"), by("native"), [rows], [True])
 
 
 @given(st.integers(0, 4), st.integers(1, 6), st.booleans())
@@ -710,3 +785,90 @@ def test_machine_code_is_kept_where_the_environment_says(tmp_path) -> None:
         found.append(json.loads(done.stdout))
     (first, path), (second, _) = found
     assert (first, second) == (0, 1) and str(tmp_path) in path
+
+
+LOOP = """
+from statetrack.ops.loops.compiling import compiled
+
+
+@compiled
+def doubled(number):
+    return number + number
+"""
+
+
+def loop_in(folder: Path) -> Any:
+    """A compiled function of a file of its own, as after a start of the process."""
+    file = folder / "doubling.py"
+    file.write_text(LOOP)
+    spec = importlib.util.spec_from_file_location("doubling", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.doubled
+
+
+def test_the_first_compilation_is_announced_and_only_that(tmp_path, caplog) -> None:
+    from statetrack.ops.loops import compiling
+
+    lines = []
+    for _ in range(2):
+        compiling._announce.cache_clear()
+        caplog.clear()
+        with caplog.at_level("INFO", "statetrack"):
+            loop = loop_in(tmp_path)
+            assert (loop(3), loop(2), loop(1.5)) == (6, 4, 3.0)
+        lines.append([record.getMessage() for record in caplog.records])
+    assert lines == [["compiling loops for this machine, once: 5 to 20 seconds"], []]
+
+
+def test_machine_code_of_a_folder_that_cannot_be_written_is_the_users(
+    tmp_path, monkeypatch
+) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__pycache__").write_text("a file where numba wants a folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    for hits in (0, 1):
+        loop = loop_in(package)
+        assert loop(3) == 6 and sum(loop.stats.cache_hits.values()) == hits
+    if sys.platform == "linux":
+        assert list((tmp_path / "user").rglob("*.nbi"))
+    assert (package / "__pycache__").is_file()
+
+
+def test_machine_code_that_no_folder_keeps_is_computed_by(tmp_path, monkeypatch) -> None:
+    for folder in ("__pycache__", "user"):
+        (tmp_path / folder).write_text("a file where numba wants a folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    assert loop_in(tmp_path)(3) == 6
+
+
+TOGETHER = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from doubling import doubled
+for dtype in sys.argv[2:]:
+    numbers = np.arange(3, dtype=dtype)
+    assert doubled(numbers).dtype == dtype and (doubled(numbers) == [0, 2, 4]).all()
+"""
+
+
+def test_processes_that_compile_at_once_do_not_mix_types(tmp_path) -> None:
+    """Two compile for types in another order, and each type's code gets a file of its own."""
+    types = ["float32", "float64"]
+    (tmp_path / "doubling.py").write_text(LOOP)
+    (tmp_path / "together.py").write_text(TOGETHER)
+
+    def start(given: list[str]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, str(tmp_path / "together.py"), str(tmp_path), *given],
+            cwd=Path(__file__).parents[1],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+
+    running = [start(types), start(types[::-1])]
+    assert [each.wait(120) for each in running] == [0, 0]
+    assert len(list(tmp_path.rglob("doubling*.nbc"))) == 2

@@ -146,3 +146,55 @@ def test_snap_says_what_to_do_before_it_searches(
     model, automaton = one_hot("random-fsm")
     with pytest.raises(SettingsError, match=r"the budget ended .* give more seconds"):
         snap_subject(Subject(model, automaton), 0.05, SearchBudget(0.0))
+
+
+# --- integers ---
+
+WHOLE: list[tuple[str, str, dict[str, Any], int]] = [
+    # the task, the model, its settings, the dimension of what is found
+    ("s3", "bilinear", {"embed_dim": 7}, 2),
+    ("dihedral", "bilinear-block", {}, 2),
+    ("s3", "bilinear-cp", {"rank": 4}, 2),
+    ("cyclic:n=5", "bilinear", {"hidden": 6}, 4),
+    ("random-fsm", "bilinear-cp", {}, 5),
+    ("product(parity,cyclic:n=3)", "bilinear-block", {}, 2),
+]
+
+
+@pytest.mark.parametrize(("task", "model", "options", "dimension"), WHOLE)
+def test_near_a_representation_whole_numbers_are_found_and_proven_for_all_lengths(
+    task: str, model: str, options: dict[str, Any], dimension: int
+) -> None:
+    learned = st.build(task, model, **options).model
+    disturbed(learned, 1e-3)
+    shapes = {name: value.shape for name, value in learned.state_dict().items()}
+    found = snap(learned, task, integers=True)
+    assert 1e-4 < found.defect < 0.05 and found.dimension == dimension
+    assert found.certificate.verdict == "all lengths"
+    for name, value in found.model.state_dict().items():
+        assert value.shape == shapes[name] and torch.equal(value, value.round()), name
+
+
+def test_whole_numbers_that_have_no_room_are_refused_with_the_size_that_has() -> None:
+    for task, model, said in (
+        ("cyclic:n=5", "bilinear", "hidden=2: 4 suffices"),
+        ("dihedral:n=5", "bilinear-block", "block_size=2: 4 suffices"),
+        ("modular-addition", "bilinear-cp", "hidden=2: 4 suffices"),
+    ):
+        learned = disturbed(st.build(task, model).model, 1e-3)
+        with pytest.raises(SettingsError, match=f"dimension 2 has no form in integers.*{said}"):
+            snap(learned, task, integers=True)
+    with pytest.raises(SettingsError, match="integers=True: of matrices, blocks and factors"):
+        snap(st.build("parity", "diagonal-real").model, "parity", integers=True)
+
+
+def test_a_model_that_was_trained_is_written_in_whole_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, whole = str(tmp_path / "learned"), str(tmp_path / "whole")
+    line = ["train", "--task", "s3", "--model", "bilinear-block", "--hidden", "8", "--seeds", "1"]
+    assert command([*line, "--block-size", "2", "--steps", "400", "--out", out]) == 0
+    assert command(["snap", out, "--integers", "--defect", "0.2", "--out", whole]) == 0
+    assert "all lengths" in capsys.readouterr().out
+    weights = Run.open(Path(whole)).model().state_dict()
+    assert all(torch.equal(value, value.round()) for value in weights.values())

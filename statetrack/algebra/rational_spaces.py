@@ -90,7 +90,7 @@ class RationalSpaces(FunctionSpaces):
         None where none below a dimension is found.
         """
         programs = self._most_programs
-        for space in self._sums(below - 1) if self._all_permute else self._rational(below - 1):
+        for space in self.found(below - 1):
             if not bound <= space.shape[1] < below or not programs or not self._may_read(space):
                 continue
             programs -= 1
@@ -123,6 +123,10 @@ class RationalSpaces(FunctionSpaces):
                 size = max(each.shape[1] for each in within)
                 return self._construction(within, readout, size, False)
         return None
+
+    def found(self, most: int) -> Iterator[Floats]:
+        """Spaces of at most so many dimensions, small ones first, and sums of them."""
+        return self._sums(most) if self._all_permute else self._rational(most)
 
     def _sums(self, most: int) -> Iterator[Floats]:
         """Sums of different spaces that are found, small ones first."""
@@ -377,6 +381,18 @@ def narrowest_rational(machine: Machine) -> ChosenFunctions | None:
 def smallest_rational_blocks(machine: Machine) -> ChosenFunctions | None:
     """Rational spaces whose largest dimension is as small as is found; None of too many states."""
     return _best(machine, RationalSpaces.of_smallest_blocks)
+
+
+def rational_functions(machine: Machine) -> Iterator[tuple[Integers, Integers]]:
+    """The rational spaces that are found, as bases of integers `[S, d]`, the smallest ones first.
+
+    With each, the maps `[V, S]` that symbols make of the states, which may leave out the sink.
+    """
+    for each in completions(machine):
+        spaces = RationalSpaces(each.actions, each.start, each.labels)
+        most = machine.automaton.num_states
+        for space in spaces.found(most):
+            yield np.rint(space).astype(np.int64), each.actions
 
 
 def _best(

@@ -17,12 +17,30 @@ from statetrack.cli._usage import refuse_unknown
 from statetrack.cli.options import fields_of_models
 from statetrack.errors import SettingsError
 from statetrack.models import MODEL_FACTS
-from statetrack.text import visible
+from statetrack.settings import Settings, option
+from statetrack.text import GREATEST_SEED, visible
 
 PLACE = 1.5
 """Its place among the commands that `statetrack --help` lists."""
 
 DEFAULT_MODEL = "bilinear-cp"
+
+
+class BuildSettings(Settings):
+    """What is built, apart from the settings of the model."""
+
+    precision: Literal["float32", "float64"] = option(
+        "float32",
+        "The type of the weights: what is built is run over words that reach every state, in "
+        "float64 and in this type, and refused where an answer is wrong.",
+    )
+    integers: bool = option(
+        False,
+        "Whole numbers alone, of linear models whose operators are matrices, blocks or terms: no "
+        "step is ever rounded, and `certify` proves all lengths.",
+    )
+    noise: float = option(0.0, "The deviation of normal numbers added to every weight.", min=0)
+    seed: int = option(0, "The seed of the noise.", min=0, max=GREATEST_SEED)
 
 
 def build(argv: list[str]) -> Callable[..., None]:
@@ -32,18 +50,8 @@ def build(argv: list[str]) -> Callable[..., None]:
     said = name if given_name else f"{name}, the model where none is given,"
     facts = MODEL_FACTS[name]
     fields = facts.settings_class.model_fields
-    own = {
-        *fields,
-        "model",
-        "precision",
-        "integers",
-        "noise",
-        "seed",
-        "out",
-        "force",
-        "json",
-        "plugin",
-    }
+    also = ("model", "out", "force", "export", "json", "plugin")
+    own = {*fields, *BuildSettings.model_fields, *also}
 
     def build_weights(
         context: typer.Context,
@@ -55,28 +63,19 @@ def build(argv: list[str]) -> Callable[..., None]:
             str,
             typer.Option(metavar="NAME", help="The model; its own options are listed below."),
         ] = name,
-        precision: Annotated[
-            Literal["float32", "float64"], typer.Option(help="The type of the weights.")
-        ] = "float32",
-        integers: Annotated[
-            bool,
-            typer.Option(
-                "--integers",
-                help="Whole numbers alone, of linear models: nothing is ever rounded.",
-            ),
-        ] = False,
-        noise: Annotated[
-            float,
-            typer.Option(
-                metavar="S", help="Deviation of normal noise to add to every weight.", min=0
-            ),
-        ] = 0.0,
-        seed: Annotated[int, typer.Option(metavar="N", help="The seed of the noise.", min=0)] = 0,
         out: Annotated[
             Path | None,
             typer.Option(metavar="FOLDER", help="The run folder; by default a new one in runs/."),
         ] = None,
         force: options.Force = False,
+        export: Annotated[
+            str | None,
+            typer.Option(
+                metavar="LAYOUT",
+                help="Also write the weights in the layout of another library, as `export` does, "
+                "into a folder beside that of --out: FOLDER-LAYOUT.",
+            ),
+        ] = None,
         as_json: options.PrintJson = False,
         **given: Any,
     ) -> None:
@@ -91,37 +90,60 @@ def build(argv: list[str]) -> Callable[..., None]:
             statetrack build s3 --model bilinear-block --out runs/exact
             statetrack build s5 --model deltaproduct --beta double --precision float64
             statetrack build s4 --model bilinear-block --integers
+            statetrack build parity --model deltanet --beta double --export fla --out runs/exact
             statetrack build parity --model lstm --noise 0.1 --seed 3
 
         """
         refuse_unknown(context.args, said, own, fields_of_models, command="build")
         if force and out is None:
             raise SettingsError("--force replaces the run that --out names: name one")
+        if export is not None and out is None:
+            raise SettingsError("--export writes beside the run that --out names: name one")
         # what follows imports torch, which `--help` does not need
-        from statetrack import constructions
+        from statetrack import constructions, exporting
         from statetrack.cli._terminal import print_json
         from statetrack.report import console, facts
         from statetrack.runs import require_new, write_built
         from statetrack.scoring import plain, rounded_down
         from statetrack.spec import load_task
 
+        settings = options.collect(BuildSettings, given)
         if out is not None:
             require_new(out, force=force)
+        beside = None
+        if out is not None and export is not None:
+            exporting.LAYOUTS[export]  # an unknown name is refused before anything is built
+            beside = out.with_name(f"{out.name}-{export}")
+            require_new(beside)
         chosen = {
             each: value
             for each, value in given.items()
-            if (source := context.get_parameter_source(each)) and source.name == "COMMANDLINE"
+            if each not in BuildSettings.model_fields
+            and (source := context.get_parameter_source(each))
+            and source.name == "COMMANDLINE"
         }
         loaded = load_task(task)
         found = constructions.build(
-            loaded, name, dtype=precision, noise=noise, seed=seed, integers=integers, **chosen
+            loaded,
+            name,
+            dtype=settings.precision,
+            noise=settings.noise,
+            seed=settings.seed,
+            integers=settings.integers,
+            **chosen,
         )
+        if export is not None and beside is not None:
+            try:
+                exporting.export(found.model, export, beside, task=loaded)
+            except SettingsError as why:  # the setting `layout` has another name here
+                raise SettingsError(*(_renamed(each) for each in why.args)) from None
         command = shlex.join(["statetrack", "build", *argv])
         run = write_built(found, loaded, name, out, command=command, force=force)
         construction = found.construction
         if as_json:
             about = run.experiment.values()["built"]
             content = {"run": str(run.path), "model": name, "task": run.task.name, "built": about}
+            content |= {} if beside is None else {"exported": str(beside)}
             print_json(plain(content | {"settings": found.settings.model_dump(mode="json")}))
             return
         sizes = ", ".join(f"{each} {value}" for each, value in found.sizes.items())
@@ -130,19 +152,26 @@ def build(argv: list[str]) -> Callable[..., None]:
             if found.margin is None
             else f"{rounded_down(found.margin)} of the spread of the logits, in every state"
         )
+        noise = f", noise {found.noise:g} (seed {found.seed})" if found.noise else ""
         lines = [
             ("construction", construction.name),
             ("equation", construction.equation),
             ("source", construction.source),
             ("margin", promised),
             ("sizes", sizes or "none matters"),
-            ("weights", found.dtype + (f", noise {noise:g} (seed {seed})" if noise else "")),
+            ("weights", found.dtype + noise),
         ]
         console().print(f"{visible(name)} on {run.task.name}", style="bold")
         console().print(facts(lines))
         console().print(f"run: {run.path}", soft_wrap=True)
+        if beside is not None:
+            console().print(f"exported: {beside}", soft_wrap=True)
 
-    panel = f"Model {visible(name)}"
-    return options.with_settings(
-        build_weights, list(options.parameters(facts.settings_class, panel))
-    )
+    own_options = options.parameters(facts.settings_class, f"Model {visible(name)}")
+    shared = options.parameters(BuildSettings, "Weights")
+    return options.with_settings(build_weights, [*shared, *own_options])
+
+
+def _renamed(message: str) -> str:
+    """A message in which the setting `layout` is called `export`."""
+    return message.replace("\x02layout", "\x02export")

@@ -38,6 +38,14 @@ def build(argv: list[str]) -> Callable[..., None]:
             float,
             typer.Option(help="The largest defect, relative to the states, to start from.", min=0),
         ] = 0.05,
+        integers: Annotated[
+            bool,
+            typer.Option(
+                "--integers",
+                help="Whole numbers alone, of matrices, blocks or factors: nothing is ever "
+                "rounded. A model without room for them is refused.",
+            ),
+        ] = False,
         seconds: options.Seconds = 40.0,
         replica: options.Replica = None,
         as_json: options.AsJson = False,
@@ -53,6 +61,7 @@ def build(argv: list[str]) -> Callable[..., None]:
         Examples:
             statetrack snap runs/mine --out runs/snapped
             statetrack snap runs/mine --replica 2 --json
+            statetrack snap runs/mine --integers
 
         """
         # what follows imports torch, which `--help` does not need
@@ -72,7 +81,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             raise SettingsError("--force: a run is not replaced by what is made of it")
         ((outcome, subject),) = opened.run.subjects(replica=replica)
         with searching(f"replica {outcome.replica}", seconds) as budget:
-            found = snap_subject(subject, defect, budget)
+            found = snap_subject(subject, defect, budget, integers=integers)
         assert isinstance(found.model, SequenceModel)
         about: dict[str, str | float | int] = {
             "snapped_from": str(path),
@@ -95,10 +104,11 @@ def build(argv: list[str]) -> Callable[..., None]:
             }
             print_json(plain(content))
             return
+        rounded = "" if integers else " but for rounding"
         real = _proven(proof.verdict_real, proof.length_real)
         lines = [
             ("learned operators", f"miss the states by {found.defect:.1e}"),
-            ("now", f"{found.kind}, dimension {found.dimension}: exact but for rounding"),
+            ("now", f"{found.kind}, dimension {found.dimension}: exact{rounded}"),
             ("proven", _proven(proof.verdict, proof.length)),
             ("in real arithmetic", f"{real}; the representation itself: all lengths"),
         ]

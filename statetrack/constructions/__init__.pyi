@@ -13,6 +13,10 @@ from .covering import covering_words as covering_words
 from .following import Followed as Followed
 from .following import follow_words as follow_words
 from .following import leads_of as leads_of
+from .integers import integer_readout as integer_readout
+from .integers import integer_representations as integer_representations
+from .integers import integer_terms as integer_terms
+from .layers._linear import put_table as put_table
 from .readouts import read_labels as read_labels
 from .readouts import separate as separate
 from .registry import Construction as Construction
@@ -26,3 +30,4 @@ from .spanning_terms import gains_of as gains_of
 from .spanning_terms import spanning_terms as spanning_terms
 from .stacks import Layer as Layer
 from .stacks import WantedGates as WantedGates
+from .weights import put as put

@@ -90,14 +90,19 @@ class Case:
             chosen[name] = given
         return build(kind, {**self.options, **chosen, **self.sizes}, self.model)
 
-    def blank(self, **free: Any) -> Any:
-        """The model with all weights zero, and the gains of norms one, in float64."""
+    def fresh(self, seed: int = 0, **free: Any) -> Any:
+        """The model with the first weights that a seed draws, in float64."""
         with torch.random.fork_rng(devices=[]):
-            model = self.kind(
+            torch.manual_seed(seed)
+            return self.kind(
                 self.settings(**free),
                 num_symbols=self.automaton.num_symbols,
                 num_labels=self.automaton.num_labels,
             ).double()
+
+    def blank(self, **free: Any) -> Any:
+        """The model with all weights zero, and the gains of norms one, in float64."""
+        model = self.fresh(**free)
         with torch.no_grad():
             for module in model.modules():
                 is_norm = "norm" in type(module).__name__.lower()

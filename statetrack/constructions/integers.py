@@ -10,7 +10,8 @@ V symbols, S states, n dimensions, K terms, C labels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -19,8 +20,10 @@ from scipy.linalg import block_diag
 from statetrack.algebra import (
     Algebra,
     ChosenFunctions,
+    Machine,
     action_on,
     narrowest_rational,
+    rational_functions,
     smallest_rational_blocks,
 )
 from statetrack.constructions.case import Case, NotBuilt
@@ -31,6 +34,7 @@ from statetrack.constructions.representations import (
     direct_sum,
     moves_of,
     one_hot,
+    unit_vectors,
 )
 from statetrack.errors import setting
 from statetrack.sources import Floats, Integers
@@ -74,18 +78,30 @@ def as_large_as(case: Case, name: str, least: int) -> Case:
     return replace(case, options={**case.options, name: given})
 
 
+def integer_representations(machine: Machine) -> Iterator[LinearRepresentation]:
+    """Representations by integers that are found, small ones first; at last, of unit vectors."""
+    for functions, actions in rational_functions(machine):
+        with suppress(ArithmeticError):  # of numbers that are too large
+            yield _on(functions, actions, machine)
+    yield unit_vectors(machine)
+
+
 def _of_functions(choice: ChosenFunctions | None, algebra: Algebra) -> list[LinearRepresentation]:
     """The integer matrices and points of spaces of functions with integer bases."""
     if choice is None:
         return []
-    live = algebra.machine.live
-    found = []
-    for part in choice.parts:
-        action = action_on(np.rint(part.points).astype(np.int64).T, choice.actions)
-        points = np.zeros((len(live), action.dimension))
-        points[live if len(action.points) < len(live) else slice(None)] = action.points
-        found.append(LinearRepresentation(action.matrices.astype(np.float64), points))
-    return found
+    return [
+        _on(np.rint(part.points).astype(np.int64), choice.actions, algebra.machine)
+        for part in choice.parts
+    ]
+
+
+def _on(functions: Integers, actions: Integers, machine: Machine) -> LinearRepresentation:
+    """The action of symbols on functions `[S, d]` of all states, or of the live ones."""
+    action, live = action_on(functions.T, actions), machine.live
+    points = np.zeros((len(live), action.dimension))
+    points[live if len(action.points) < len(live) else slice(None)] = action.points
+    return LinearRepresentation(action.matrices.astype(np.float64), points)
 
 
 # --- terms of rank one ---

@@ -12,7 +12,6 @@ of its own takes what the constructions of statetrack find.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -113,11 +112,6 @@ def all_constructions() -> Iterator[tuple[type, Construction]]:
             yield kind, each
 
 
-def takes(case: Case, what: str) -> bool:
-    """Whether the model's layer takes something, such as `matrices`."""
-    return taken_by(case.kind, f"take_{what}") is not None
-
-
 def take(case: Case, what: str, *found: Any) -> SequenceModel:
     """The model of a case whose layer takes what was found, such as `matrices`.
 
@@ -150,7 +144,7 @@ def taken_by(kind: type[SequenceModel], what: str) -> Any:
         module = base.__module__.rpartition(".")
         if module[0] == "statetrack.models":
             name = module[2].strip("_").replace("_", "-")
-            if name in _layer_files() and (found := getattr(_layer_file(name), what, None)):
+            if name in _layers() and (found := getattr(_layers()[name](), what, None)):
                 return found
     return None
 
@@ -162,9 +156,6 @@ def _load_classes() -> None:
 
 
 @cache
-def _layer_files() -> frozenset[str]:
-    return frozenset(modules_in(LAYERS))
-
-
-def _layer_file(name: str) -> Any:
-    return importlib.import_module(f"{LAYERS}.{name.replace('-', '_')}")
+def _layers() -> dict[str, Callable[[], object]]:
+    """A loader for each file of layers, by the name of the model's own file."""
+    return modules_in(LAYERS)

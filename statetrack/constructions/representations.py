@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import block_diag
 
-from statetrack.algebra import Algebra, ChosenFunctions, IrreduciblePart
+from statetrack.algebra import Algebra, ChosenFunctions, IrreduciblePart, Machine
 from statetrack.constructions.case import NotBuilt
 from statetrack.constructions.spanning_terms import gains_of, spanning_terms
 from statetrack.sources import Floats, Integers
@@ -73,7 +73,11 @@ def direct_sum(parts: Sequence[LinearRepresentation]) -> LinearRepresentation:
 
 def one_hot(algebra: Algebra) -> LinearRepresentation:
     """States as unit vectors (Ebrahimi and Memisevic 2025, Proposition 1); a sink is 0."""
-    machine = algebra.machine
+    return unit_vectors(algebra.machine)
+
+
+def unit_vectors(machine: Machine) -> LinearRepresentation:
+    """The same for a machine."""
     live = np.flatnonzero(machine.live)
     points = np.zeros((len(machine.delta), len(live)))
     points[live, np.arange(len(live))] = 1

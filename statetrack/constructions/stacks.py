@@ -2,8 +2,10 @@
 
 The stream at a position takes finitely many values, one for each symbol with the states of the
 components so far (its *context*). A mixer's gates and terms are solved so that they are right for
-each of these values. Behind it an MLP has a unit for every context, which is on there alone, and
-writes a unit vector for it into the stream: so the next layer's gates can be any function of it.
+each of these values. Behind it an MLP has two units for every context, which are on there alone,
+and whose difference is the same for all inputs near its own: it writes a unit vector into the
+stream, without the errors of the state that it was read from. So the next layer's gates can be any
+function of it, and what is rounded in one layer does not add up in the gates of the next.
 
 N contexts, D width, J numbers of a component.
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,10 +29,13 @@ from statetrack.constructions.weights import inputs_of, inputs_of_mixer, one_hot
 from statetrack.sources import Floats, Integers
 
 MOST_CONTEXTS = 800
-"""Most contexts behind the last of several layers: an MLP has a unit for each of them."""
+"""Most contexts behind the last of several layers: an MLP has two units for each of them."""
 
 STEEP = 40.0
-"""What the unit of a context gives there; gelu(-40) is 0."""
+"""What the two units of a context differ by there; they give 60 and 20, and -20 and less elsewhere.
+
+gelu is the identity above 20, and 0 below -20, to all digits.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +45,16 @@ class WantedGates:
     inputs: Floats  # [N, D]
     gains: np.ndarray  # [N, J]
     terms: np.ndarray  # [N, J]
+    fresh: Callable[[int], Any]
+    """The layer's mixer with the first weights that a seed draws."""
 
+
+LOUD = 256.0
+"""What an MLP writes for a context.
+
+A norm divides the stream by its length, and with it errors of a state come into what all layers
+behind get: where what they are to read is this much larger, that part is smaller by its square.
+"""
 
 Setter = Callable[[Any, WantedGates, int], None]
 """Sets a mixer's weights; its outputs are written from the given column of the stream on."""
@@ -85,8 +100,9 @@ def build_stack(case: Case, cascade: Cascade, how: Layer) -> Any:
     free = how.free(max(each.gains.shape[2] for each in components), width)
     width = free.pop("width", width)
     if several:
-        free |= {"mlp": (max(numbers[1:]) + 1) / width, "mlp_kind": "gelu"}
-    model = case.blank(width=width, **{"norm": "rms", "layers": num_layers} | free)
+        free |= {"mlp": (2 * max(numbers[1:]) + 1) / width, "mlp_kind": "gelu"}
+    free = {"width": width, "norm": "rms", "layers": num_layers} | free
+    model = case.blank(**free)
     one_hot_embedding(model)
     symbols = torch.from_numpy(words)
     for layer, (component, span) in enumerate(zip(components, spans, strict=True)):
@@ -99,7 +115,12 @@ def build_stack(case: Case, cascade: Cascade, how: Layer) -> Any:
         _check_function(contexts[layer], got, gains, terms)
         how.set_gates(
             block.mixer,
-            WantedGates(got.reshape(-1, got.shape[-1])[first], gains[first], terms[first]),
+            WantedGates(
+                got.reshape(-1, got.shape[-1])[first],
+                gains[first],
+                terms[first],
+                partial(_fresh_mixer, case, free, layer),
+            ),
             begin,
         )
         begin += span
@@ -109,12 +130,16 @@ def build_stack(case: Case, cascade: Cascade, how: Layer) -> Any:
             if last:
                 labels = case.automaton.labels_of(words).astype(np.int64)
                 targets = labels.ravel()[_first_of(contexts[layer + 1])]
-            _one_unit_each(model, block, symbols, contexts[layer + 1], begin, targets)
+            _two_units_each(model, block, symbols, contexts[layer + 1], begin, targets)
             begin += int(targets.max()) + 1
     read_labels(
         model, case, slice(begin - case.automaton.num_labels, begin) if several else slice(begin)
     )
     return model
+
+
+def _fresh_mixer(case: Case, free: dict[str, Any], layer: int, seed: int) -> Any:
+    return case.fresh(seed, **free).blocks[layer].mixer
 
 
 def _contexts(
@@ -144,10 +169,13 @@ def _check_function(contexts: Integers, *parts: np.ndarray) -> None:
             raise NotBuilt(f"positions with one context differ by {error:.1e}")
 
 
-def _one_unit_each(
+def _two_units_each(
     model: Any, block: Any, symbols: Tensor, contexts: Integers, begin: int, targets: Integers
 ) -> None:
-    """A unit of the MLP for every context, on there alone, that writes 1 into its target column."""
+    """Two units of the MLP for every context, on there alone, that write 1 into its target column.
+
+    The first leads the second by the same for all inputs.
+    """
     maps = [module for module in block.mlp.modules() if isinstance(module, nn.Linear)]
     inward, outward = maps[0], maps[-1]
     got = inputs_of(model, inward, symbols).numpy()
@@ -159,11 +187,13 @@ def _one_unit_each(
     if margins.min() < 1e-6:
         raise NotBuilt("an MLP cannot tell two contexts apart")
     weight, bias = np.zeros(inward.weight.shape), np.full(inward.bias.shape, -STEEP)
+    out, count = np.zeros(outward.weight.shape), len(points)
     scale = 2 * STEEP / margins
-    weight[: len(points)] = scale[:, None] * points
-    bias[: len(points)] = STEEP - scale * own
+    for unit, (lead, sign) in enumerate(((1.5, 1), (0.5, -1))):
+        rows = slice(unit * count, (unit + 1) * count)
+        weight[rows] = scale[:, None] * points
+        bias[rows] = lead * STEEP - scale * own
+        out[begin + targets, np.arange(count) + unit * count] = sign * LOUD / STEEP
     put(inward.weight, weight)
     put(inward.bias, bias)
-    out = np.zeros(outward.weight.shape)
-    out[begin + targets, np.arange(len(points))] = 1 / STEEP
     put(outward.weight, out)

@@ -17,6 +17,9 @@ is rounded), so the answers are right on all words if they are for the finitely 
 - Planes of rotations, and complex gains: centres turn by the angle of a symbol, whose multiple by
   the order of its permutation is a full turn. Each angle is set to the nearest such, and the plane
   is kept if the angles are those of a character of the whole automaton.
+- With integers, U is one that has a basis of functions whose values are integers, and that holds a
+  representation equivalent to the learned one (`whole_numbers`): matrices, first state and readout
+  are whole numbers then, which are computed with exactly.
 - Factors A(x) = L diag(s) R^T: operators as those of a dense model, one term for every entry that
   is not zero for all symbols. Where that is more than the rank, L and R stay as they are but for a
   projection, and the gains solve linear equations; where these have no solution, snapping is
@@ -28,6 +31,7 @@ S states, V symbols, C labels, n coordinates, d dimensions.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +40,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from statetrack.algebra import needed_machine
+from statetrack.constructions import LinearRepresentation, integer_terms, put_table
 from statetrack.errors import SettingsError, setting
 from statetrack.evidence.budget import SearchBudget
 from statetrack.evidence.certificate.arithmetic import Unsupported, arithmetic_of
@@ -43,6 +49,7 @@ from statetrack.evidence.certificate.centres import FEW_ROUNDS, Edges, find_cent
 from statetrack.evidence.certificate.linear import certify_linear, observed_later
 from statetrack.evidence.kinds.certificate import Certificate
 from statetrack.evidence.subject import Subject, exactly
+from statetrack.evidence.whole_numbers import WholeNumbers
 from statetrack.models import LinearModel
 from statetrack.ops import (
     BlockOperators,
@@ -50,9 +57,10 @@ from statetrack.ops import (
     DenseOperators,
     DiagonalOperators,
     FactoredOperators,
+    Operators,
     RotationOperators,
 )
-from statetrack.sources import Floats
+from statetrack.sources import Automaton, Floats
 
 if TYPE_CHECKING:
     from statetrack.sources import Source
@@ -90,16 +98,24 @@ def snap(
     *,
     largest_defect: float = LARGEST_DEFECT,
     seconds: float = 40.0,
+    integers: bool = False,
 ) -> Snapped:
     """A copy of a linear model with the exact operators that its own are close to.
+
+    With `integers` all weights are whole numbers: operators are matrices, blocks or factors then,
+    and of the same characters, with their conjugates where these are not rational.
 
     Raises `SettingsError` where the task has no automaton, where the model's operators do not
     depend on the symbol alone, and where no exact representation is as near as `largest_defect`.
     """
-    return snap_subject(Subject(model, task), largest_defect, SearchBudget(seconds))
+    return snap_subject(
+        Subject(model, task), largest_defect, SearchBudget(seconds), integers=integers
+    )
 
 
-def snap_subject(subject: Subject, largest_defect: float, budget: SearchBudget) -> Snapped:
+def snap_subject(
+    subject: Subject, largest_defect: float, budget: SearchBudget, *, integers: bool = False
+) -> Snapped:
     """The same for a subject, within a budget."""
     model = subject.model
     if not isinstance(model, LinearModel):
@@ -123,6 +139,8 @@ def snap_subject(subject: Subject, largest_defect: float, budget: SearchBudget) 
     budget.say("solving for the exact operators")
     with torch.no_grad():
         match operators:
+            case _ if integers:
+                made = _snap_to_integers(found, operators, goal, subject.automaton)
             case RotationOperators() | ComplexDiagonalOperators():
                 made = _snap_planes(found, operators, goal)
             case BlockOperators() | DiagonalOperators():
@@ -206,6 +224,18 @@ class _Goal:
         size = np.linalg.norm(points, axis=1).max()
         missed = np.linalg.norm(images - points[transitions.target], axis=1).max()
         return float(missed / size) if size > 0 else float("inf")
+
+    def learned(self, points: Floats) -> Floats:
+        """The operators [V, r, r] that lead points [S, d] to each other, on what these span."""
+        _, sizes, right = np.linalg.svd(points, full_matrices=False)
+        span = right[: int((sizes > SMALLEST_DIRECTION * sizes[0]).sum())]
+        inside, edges = points @ span.T, self.transitions
+        found = np.zeros((len(self.matrices), len(span), len(span)))
+        for symbol in range(len(found)):
+            mine = edges.symbol == symbol
+            before, after = inside[edges.source[mine]], inside[edges.target[mine]]
+            found[symbol] = np.linalg.lstsq(before, after, rcond=None)[0].T
+        return found
 
     def kept_space(self, points: Floats) -> Floats:
         """A basis Q [S, d] of the functions near those of points that symbols keep.
@@ -443,6 +473,76 @@ def _snap_factors(model: Any, operators: FactoredOperators, goal: _Goal) -> Made
     _put(model.first, np.pad(basis[transitions.start], (0, hidden - size)))
     _put(model.readout.weight, padded(weight, len(weight), hidden))
     return defect, size, kind
+
+
+# --- integers ---
+
+
+def _snap_to_integers(model: Any, operators: Operators, goal: _Goal, automaton: Automaton) -> Made:
+    """Matrices, blocks or factors of integers, where the model has room for them."""
+    points, _, defect = goal.read_later()
+    goal.require(defect)
+    whole = WholeNumbers(needed_machine(automaton), defect)
+    num_symbols, hidden = len(goal.matrices), goal.centres.shape[1]
+
+    def within(room: int, name: str) -> Callable[[LinearRepresentation], str | None]:
+        return lambda each: (
+            None if each.size <= room else f"{setting(name, room)}: {each.size} suffices"
+        )
+
+    match operators:
+        case DenseOperators():
+            learned = goal.learned(points)
+            parts = [whole.for_operators(learned, within(hidden, "hidden"), reads=True)]
+            matrices = np.zeros((num_symbols, hidden, hidden))
+            matrices[:, : parts[0].size, : parts[0].size] = parts[0].matrices
+            put_table(model, model.weight, matrices)
+        case BlockOperators():
+            size, scale = operators.blocks.shape[-1], np.linalg.norm(goal.centres, axis=1).max()
+            parts = []
+            for place in range(hidden // size):
+                own = goal.centres[:, place * size : (place + 1) * size]
+                used = np.linalg.norm(own, axis=1).max() >= SMALLEST_DIRECTION * scale
+                if (
+                    used
+                    and goal.defect(own, np.eye(hidden)[place * size :][:size])
+                    <= goal.largest_defect
+                ):
+                    fits = within(size, "block_size")
+                    found = whole.for_operators(goal.learned(own), fits, reads=False)
+                    parts.append(found.padded(size))
+            if not parts:
+                raise SettingsError("snap: no block has operators near a representation")
+            blocks = np.zeros((num_symbols, hidden // size, size, size))
+            blocks[:, : len(parts)] = np.stack([part.matrices for part in parts], 1)
+            put_table(model, model.weight, blocks)
+        case FactoredOperators():
+            rank = operators.left.shape[1]
+
+            def has_terms(each: LinearRepresentation) -> str | None:
+                terms = integer_terms(each).rank
+                fewer = None if terms <= rank else f"{setting('rank', rank)}: {terms} suffice"
+                return within(hidden, "hidden")(each) or fewer
+
+            parts = [whole.for_operators(goal.learned(points), has_terms, reads=True)]
+            terms = integer_terms(parts[0])
+            for name, values in (("left", terms.left), ("right", terms.right)):
+                side = np.zeros((hidden, rank))
+                side[: len(values), : terms.rank] = values
+                _put(getattr(model, name), side)
+            gains = np.pad(terms.gains, ((0, 0), (0, rank - terms.rank)))
+            put_table(model, model.gains, gains)
+        case _:
+            raise SettingsError(
+                f"snap: {setting('integers', True)}: of matrices, blocks and factors alone"
+            )
+    readout = whole.readout(parts)
+    if readout is None:
+        raise SettingsError("snap: no whole numbers read the labels from blocks of integers")
+    first = np.concatenate([part.points[whole.machine.automaton.start] for part in parts])
+    _put(model.first, np.pad(first, (0, hidden - len(first))))
+    _put(model.readout.weight, np.pad(readout, ((0, 0), (0, hidden - len(first)))))
+    return defect, len(first), "integers"
 
 
 def _put(parameter: Tensor, values: Any) -> None:

@@ -112,7 +112,7 @@ def _plain(name: str) -> str:
 LAYOUTS: Final[Registry[Layout]] = Registry(
     "layout",
     partial(modules_in, "statetrack.exporting.layouts"),
-    listing="statetrack build --help",
+    listing="statetrack export --help",
 )
 """The layouts of exported weights, by the names of their files."""
 

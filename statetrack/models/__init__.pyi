@@ -10,9 +10,11 @@ from ._base import Stepping as Stepping
 from ._base import WithBoxes as WithBoxes
 from ._base import WithTransition as WithTransition
 from ._base import num_parameters as num_parameters
+from ._base import numbers_in as numbers_in
 from ._base import state_size as state_size
 from ._blocks import Block as Block
 from ._blocks import BlockModel as BlockModel
+from ._blocks import LinearMixer as LinearMixer
 from ._checking import Finding as Finding
 from ._checking import check_model as check_model
 from ._checking import told as told

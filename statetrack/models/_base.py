@@ -368,6 +368,14 @@ class SymbolEmbedding(nn.Module):
         return weight if self.vectors is None else ops.contract(weight, self.vectors)
 
 
+def zeros(like: Tensor, *sizes: int) -> Tensor:
+    """Zeros of some sizes, of a parameter's type and on its device: in `vmap` one for all replicas.
+
+    Those of `like.new_zeros` would be as many as the replicas of a parameter.
+    """
+    return torch.zeros(sizes, dtype=like.dtype, device=like.device)
+
+
 def through(module: nn.Module, *inputs: Tensor | None) -> Tensor:
     """The output of a module that returns one tensor; `nn.Module` does not type its calls."""
     output: Tensor = module(*inputs)

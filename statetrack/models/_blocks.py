@@ -36,6 +36,9 @@ from statetrack.ops import (
     diagonal_operators,
 )
 
+AT_ONCE = 1 << 13
+"""Words times positions that a model of blocks reads at once where there are no gradients."""
+
 StateT = TypeVar("StateT", bound=State)
 TermsT = TypeVar("TermsT")
 SettingsT = TypeVar("SettingsT", bound=BlockSettings)
@@ -285,12 +288,31 @@ class BlockModel(RecurrentModel, Generic[SettingsT]):
         return tuple(mixer.initial_state(num_words) for mixer in self.mixers)
 
     def scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        """Logits [B, T, C] and the last state, after symbols [B, T]."""
+        """Logits [B, T, C] and the last state, after symbols [B, T].
+
+        Without gradients long words are read piece by piece, in constant memory.
+        """
+        if symbols.dim() == 1 or reads_at_once(symbols):
+            return self._scan(symbols, state)
+        logits = []
+        for piece in symbols.split(max(1, AT_ONCE // len(symbols)), 1):
+            output, state = self._scan(piece, state)
+            logits.append(output)
+        return torch.cat(logits, 1), state
+
+    def _scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         stream, after = self.embedding(symbols), []
         for block, own in zip(self._blocks(), state, strict=True):
             stream, own = block.scan(stream, own)
             after.append(own)
         return self.readout(self.norm(stream)), tuple(after)
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        """Logits [B, T, C] of int64 symbols [B, T]."""
+        if not reads_at_once(symbols):
+            return super().forward(symbols)
+        with ops.native.whole_words():
+            return super().forward(symbols)
 
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Logits [B, C] and the next state, after one symbol per word, [B]."""
@@ -298,6 +320,11 @@ class BlockModel(RecurrentModel, Generic[SettingsT]):
 
     def _blocks(self) -> list[Block]:
         return [block for block in self.blocks if isinstance(block, Block)]
+
+
+def reads_at_once(symbols: Tensor) -> bool:
+    """Whether symbols [B, T] are read at once: with gradients, or where they are few."""
+    return torch.is_grad_enabled() or symbols.numel() <= AT_ONCE
 
 
 class Block(nn.Module):

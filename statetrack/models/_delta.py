@@ -26,7 +26,7 @@ from torch.nn import functional
 from statetrack import ops
 from statetrack.algebra import Heads, Size
 from statetrack.errors import SettingsError, setting
-from statetrack.models._base import through
+from statetrack.models._base import through, zeros
 from statetrack.models._blocks import AffineMixer, BlockModel, draw_frame
 from statetrack.models._layers import (
     RMSNorm,
@@ -35,7 +35,7 @@ from statetrack.models._layers import (
     draw_small,
     draw_time_steps,
     gated,
-    of_unit_length,
+    queries_keys_values,
 )
 from statetrack.models._settings import BlockSettings, KernelSettings
 from statetrack.ops import (
@@ -157,21 +157,20 @@ class DeltaMixer(AffineMixer[tuple[Window, Tensor], DeltaFactors]):
     def initial_state(self, num_words: int) -> tuple[Window, Tensor]:
         """The convolution's initial state, and zeros [B, N, K, V]."""
         shape = (num_words, *self.query_shape, self.value_shape[-1])
-        associations = self.output.weight.new_zeros(shape)
+        associations = zeros(self.output.weight, *shape)
         return self.convolution.initial_state(num_words), associations
 
     def terms(self, inputs: Tensor, window: Window) -> tuple[DeltaFactors, Window]:
         """Queries, keys, values, betas and gates."""
         projected, window = self.convolution.scan(self.project(inputs), window)
-        queries, keys, values = self.activation(widened(projected)).split(self.sizes, -1)
+        rows = self.activation(widened(projected))
+        queries, keys, values = queries_keys_values(
+            rows, self.sizes, self.query_shape[-1], kernel=self.kernel
+        )
         betas = self.beta_range * torch.sigmoid(widened(self.betas(inputs)))
         factors = DeltaFactors(
-            of_unit_length(
-                queries.unflatten(-1, self.query_shape),
-                self.query_shape[-1] ** -0.5,
-                kernel=self.kernel,
-            ),
-            of_unit_length(keys.unflatten(-1, self.key_shape), kernel=self.kernel),
+            queries.unflatten(-1, self.query_shape),
+            keys.unflatten(-1, self.key_shape),
             values.unflatten(-1, self.value_shape),
             betas.unflatten(-1, self.key_shape[:2]),
             None if self.forget_gate is None else self.forget_gate(inputs),

@@ -70,8 +70,9 @@ class ShortConvolution(WithKernel):
             activated = isinstance(self.activation, nn.SiLU)
             outputs = native.convolution(inputs, state, weights, filters.bias, activated=activated)
             late = inputs[:, max(0, inputs.shape[1] - before) :]
-            window = torch.cat([state, late], 1)[:, late.shape[1] :]
-            return outputs if activated else self.activation(outputs), window
+            if late.shape[1] < before:
+                late = torch.cat([state, late], 1)[:, late.shape[1] :]
+            return outputs if activated else self.activation(outputs), late
         seen = torch.cat([state, inputs if inputs.dim() == 3 else inputs.unsqueeze(1)], 1)
         if inputs.dim() == 2:
             outputs = torch.einsum("bkd,dk->bd", seen, weights)
@@ -108,7 +109,7 @@ def split_heads(inputs: Tensor, heads: int) -> Tensor:
     return split
 
 
-class BlockDiagonal(nn.Module):
+class BlockDiagonal(WithKernel):
     """A linear map without bias that mixes only channels of the same block."""
 
     def __init__(self, width: int, blocks: int, outputs_per_block: int, deviation: float) -> None:
@@ -118,18 +119,36 @@ class BlockDiagonal(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Blocks [..., blocks, outputs per block] of inputs [..., D]."""
+        small = max(self.weight.shape[1:]) <= native.LARGEST_BLOCK
+        if small and natively(self.kernel, inputs):
+            return native.block_diagonal(inputs, self.weight)
         return torch.einsum("...ni,nij->...nj", split_heads(inputs, len(self.weight)), self.weight)
 
 
-def of_unit_length(
-    vectors: Tensor, scale: float = 1.0, *, kernel: KernelChoice = "torch"
-) -> Tensor:
+def of_unit_length(vectors: Tensor, scale: float = 1.0) -> Tensor:
     """Vectors [..., K] times scale / sqrt(|x|^2 + 10^-6): a short one stays shorter than that."""
-    if natively(kernel, vectors):
-        return native.normalised(vectors, epsilon=1e-6, mean=False, scale=scale)
     if scale != 1:
         return of_unit_length(vectors) * scale
     return vectors * torch.rsqrt(vectors.square().sum(-1, keepdim=True) + 1e-6)
+
+
+def queries_keys_values(
+    rows: Tensor, sizes: Sequence[int], width: int, *, kernel: KernelChoice = "torch"
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values of rows [..., D], of three sizes, for a delta rule.
+
+    Heads of `width` numbers of queries get the length 1 / sqrt(width), and those of keys 1.
+    """
+    if natively(kernel, rows):
+        queries, keys, values = native.unit_parts(rows, sizes, (width**-0.5, 1.0, None), width)
+        return queries, keys, values
+    queries, keys, values = rows.split(list(sizes), -1)
+    by_head = (part.unflatten(-1, (-1, width)) for part in (queries, keys))
+    queries, keys = (
+        of_unit_length(part, scale).flatten(-2)
+        for part, scale in zip(by_head, (width**-0.5, 1.0), strict=True)
+    )
+    return queries, keys, values
 
 
 def gated(inputs: Tensor, gates: Tensor, *, kernel: KernelChoice = "torch") -> Tensor:

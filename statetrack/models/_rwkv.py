@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from statetrack.models._base import through
+from statetrack.models._base import through, zeros
 from statetrack.models._blocks import AffineMixer, BlockModel
 from statetrack.models._settings import BlockSettings
 
@@ -119,8 +119,8 @@ class RWKVMixer(AffineMixer[tuple[Tensor, Tensor], tuple[FactorsT, Tensor]], Gen
     def initial_state(self, num_words: int) -> tuple[Tensor, Tensor]:
         """Zeros [B, D] as the input before the first, and a zero memory [B, N, K, K]."""
         parameter = next(self.parameters())
-        zeros = parameter.new_zeros(num_words, *self.heads, self.heads[1])
-        return zeros.new_zeros(num_words, math.prod(self.heads)), zeros
+        memory = zeros(parameter, num_words, *self.heads, self.heads[1])
+        return parameter.new_zeros(num_words, math.prod(self.heads)), memory
 
     def terms(self, inputs: Tensor, window: Tensor) -> tuple[tuple[FactorsT, Tensor], Tensor]:
         """The factors and the output gate, and the last input."""

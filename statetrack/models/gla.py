@@ -33,7 +33,7 @@ from torch.nn import functional
 
 from statetrack.algebra import PositiveLayers, Size
 from statetrack.errors import SettingsError, setting
-from statetrack.models._base import require_divisor, through
+from statetrack.models._base import require_divisor, through, zeros
 from statetrack.models._blocks import BlockModel, MatrixMixer, MatrixTerms, draw_frame
 from statetrack.models._layers import (
     HeadNorm,
@@ -101,7 +101,7 @@ class GLAMixer(MatrixMixer[tuple[Window, Tensor]]):
     def initial_state(self, num_words: int) -> tuple[Window, Tensor]:
         """The projection's state, and matrices [B, N, K, D / N] of zeros."""
         weight = self.output.weight
-        matrices = weight.new_zeros(num_words, self.heads, self.key_size, self.value_size)
+        matrices = zeros(weight, num_words, self.heads, self.key_size, self.value_size)
         return self.projection.initial_state(num_words), matrices
 
     def terms(self, inputs: Tensor, window: Window) -> tuple[MatrixTerms, Window]:

@@ -39,7 +39,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack.algebra import PositiveLayers, Size
-from statetrack.models._base import require_divisor, through
+from statetrack.models._base import require_divisor, through, zeros
 from statetrack.models._blocks import MatrixMixer, MatrixTerms, PlainMixer, draw_frame
 from statetrack.models._layers import RMSNorm, split_heads
 from statetrack.models._registry import MODELS
@@ -86,7 +86,7 @@ class HGRN2Mixer(PlainMixer[Tensor, MatrixTerms], MatrixMixer[Tensor]):
 
     def initial_state(self, num_words: int) -> Tensor:
         """Matrices [B, N, K, K] of zeros."""
-        return self.output.weight.new_zeros(num_words, self.heads, self.size, self.size)
+        return zeros(self.output.weight, num_words, self.heads, self.size, self.size)
 
     def terms(self, inputs: Tensor, window: tuple[()]) -> tuple[MatrixTerms, tuple[()]]:
         """Queries, 1 - f, v and log f: log(gamma + (1 - gamma) sigmoid(W_f x)), by head."""

@@ -42,7 +42,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack.algebra import Householder
-from statetrack.models._base import through
+from statetrack.models._base import through, zeros
 from statetrack.models._blocks import AffineMixer, BlockModel, draw_frame
 from statetrack.models._delta import BETA_RANGE, DeltaOptions
 from statetrack.models._layers import (
@@ -51,7 +51,7 @@ from statetrack.models._layers import (
     Window,
     draw_time_steps,
     inverse_softplus,
-    of_unit_length,
+    queries_keys_values,
     split_heads,
 )
 from statetrack.models._registry import MODELS
@@ -129,21 +129,20 @@ class KDAMixer(AffineMixer[tuple[Window, Tensor], KDAFactors]):
     def initial_state(self, num_words: int) -> tuple[Window, Tensor]:
         """The convolution's initial state, and zeros [B, N, K, V]."""
         shape = (num_words, *self.key_shape, self.value_shape[-1])
-        associations = self.output.weight.new_zeros(shape)
+        associations = zeros(self.output.weight, *shape)
         return self.convolution.initial_state(num_words), associations
 
     def terms(self, inputs: Tensor, window: Window) -> tuple[KDAFactors, Window]:
         """Queries, keys, values, betas and gates, by head."""
         projected, window = self.convolution.scan(self.project(inputs), window)
-        queries, keys, values = self.activation(widened(projected)).split(self.sizes, -1)
+        rows = self.activation(widened(projected))
+        queries, keys, values = queries_keys_values(
+            rows, self.sizes, self.key_shape[-1], kernel=self.kernel
+        )
         steps = functional.softplus(widened(self.steps(inputs)) + self.bias)
         factors = KDAFactors(
-            of_unit_length(
-                queries.unflatten(-1, self.key_shape),
-                self.key_shape[-1] ** -0.5,
-                kernel=self.kernel,
-            ),
-            of_unit_length(keys.unflatten(-1, self.key_shape), kernel=self.kernel),
+            queries.unflatten(-1, self.key_shape),
+            keys.unflatten(-1, self.key_shape),
             values.unflatten(-1, self.value_shape),
             self.beta_range * torch.sigmoid(widened(self.betas(inputs))),
             -self.log_rates.exp().unsqueeze(-1) * split_heads(steps, self.heads),

@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack.algebra import FixedPositiveLayers, Size
-from statetrack.models._base import require_divisor, through
+from statetrack.models._base import require_divisor, through, zeros
 from statetrack.models._blocks import BlockModel, MatrixMixer, MatrixTerms
 from statetrack.models._layers import Projection, Window, split_heads
 from statetrack.models._registry import MODELS
@@ -86,7 +86,7 @@ class LinearAttentionMixer(MatrixMixer[tuple[Window, Tensor]]):
     def initial_state(self, num_words: int) -> tuple[Window, Tensor]:
         """The projection's state, and sums [B, N, D / N, D / N + 1] of zeros."""
         weight = self.output.weight
-        sums = weight.new_zeros(num_words, self.heads, self.size, self.size + 1)
+        sums = zeros(weight, num_words, self.heads, self.size, self.size + 1)
         return self.projection.initial_state(num_words), sums
 
     def terms(self, inputs: Tensor, window: Window) -> tuple[MatrixTerms, Window]:

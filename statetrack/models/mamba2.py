@@ -37,7 +37,7 @@ from torch.nn import functional
 from statetrack import ops
 from statetrack.algebra import PositiveLayers, Size
 from statetrack.errors import setting
-from statetrack.models._base import require_divisor, through
+from statetrack.models._base import require_divisor, through, zeros
 from statetrack.models._blocks import AffineMixer, BlockModel
 from statetrack.models._layers import (
     RMSNorm,
@@ -110,8 +110,8 @@ class Mamba2Mixer(AffineMixer[tuple[Window, Tensor], Mamba2Terms]):
 
     def initial_state(self, num_words: int) -> tuple[Window, Tensor]:
         """The convolution's state, and zeros [B, heads, N, P]."""
-        zeros = self.skip.new_zeros(num_words, *self.state_shape)
-        return self.convolution.initial_state(num_words), zeros
+        states = zeros(self.skip, num_words, *self.state_shape)
+        return self.convolution.initial_state(num_words), states
 
     def terms(self, inputs: Tensor, window: Window) -> tuple[Mamba2Terms, Window]:
         """X, B, C, time steps, decays and the gate."""
@@ -136,8 +136,9 @@ class Mamba2Mixer(AffineMixer[tuple[Window, Tensor], Mamba2Terms]):
         """What is read [B, T, heads, P], and the last states."""
         x, writings, readings, steps, log_decays, _ = terms
         queries, keys = readings.unsqueeze(2), writings.unsqueeze(2)
-        values = steps.unsqueeze(-1) * x
-        return ops.decayed_attention(queries, keys, values, log_decays, memory, kernel=self.kernel)
+        return ops.decayed_attention(
+            queries, keys, x, log_decays, memory, weights=steps, kernel=self.kernel
+        )
 
     def operators(self, terms: Mamba2Terms) -> Operators:
         """The decay of every head, on all N P numbers of its state."""

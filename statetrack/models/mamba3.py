@@ -14,7 +14,8 @@ previous position. The output is gated by SiLU.
 
 Over a chunk, B and C are rotated by the cumulative angles instead of the state (the rotary
 embedding of the paper), the state is rotated back at the chunk's end, and both ends of the rule
-are combined in one weight for each position; `step` computes the equation above directly.
+are combined in one weight for each position; `step` computes the equation above directly. A loop
+takes all positions that are read at once as one chunk.
 
 Source: Lahoti, Li, Chen, Wang, Bick, Kolter, Dao & Gu (2026), arXiv:2603.15569, with the
 details (angles, least decay rate, biases) of the authors' public layer: `rates` softplus is that of
@@ -32,11 +33,11 @@ tests/references/test_state_space_models.py; outputs and gradients.
 
 Departures: one input and one output per head (no MIMO), no norm before `outward` (an option of the
 authors' code, off by default), one group of B and C. N = 64 and heads of P = 32 channels, where the
-authors' defaults are 128 and 64. Angles are accumulated within each chunk only, not over the whole
-word. Embeddings start as N(0, 1), the authors' language models from N(0, 0.02^2), and those divide
-`outward` by the root of the number of layers. The readout has a bias. Norms of the blocks add 1e-6
-to the mean square, the source 1e-5. Weight decay, where it is asked for, acts on biases and `skip`
-too.
+authors' defaults are 128 and 64. Angles are accumulated over the positions that are read at
+once only, not over the whole word. Embeddings start as N(0, 1), the authors' language models from
+N(0, 0.02^2), and those divide `outward` by the root of the number of layers. The readout has a
+bias. Norms of the blocks add 1e-6 to the mean square, the source 1e-5. Weight decay, where it is
+asked for, acts on biases and `skip` too.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from torch.nn import functional
 
 from statetrack.algebra import ComplexLayers, LinearRecurrence, PositiveLayers, Size
 from statetrack.errors import setting
-from statetrack.models._base import require_divisor, through
+from statetrack.models._base import require_divisor, through, zeros
 from statetrack.models._blocks import BlockModel, PlainMixer
 from statetrack.models._layers import (
     RMSNorm,
@@ -68,6 +69,8 @@ from statetrack.ops import (
     decayed_chunk,
     diagonal_operators,
     in_full_precision,
+    kernel_for,
+    native,
     widened,
 )
 from statetrack.settings import option
@@ -158,10 +161,10 @@ class Mamba3Mixer(PlainMixer[Memory, Terms]):
     def initial_state(self, num_words: int) -> Memory:
         """Zeros."""
         heads, state = self.writing_bias.shape
-        zeros = self.skip.new_zeros
+        like = self.skip
         width = self.head_shape[1]
-        last = zeros(num_words, heads, state), zeros(num_words, heads, width)
-        return zeros(num_words, heads, state, width), last
+        last = zeros(like, num_words, heads, state), zeros(like, num_words, heads, width)
+        return zeros(like, num_words, heads, state, width), last
 
     def recurrent_part(self, state: Memory) -> Tensor:
         """S, [B, heads, N, P]."""
@@ -198,6 +201,8 @@ class Mamba3Mixer(PlainMixer[Memory, Terms]):
 
     def recur(self, terms: Terms, memory: Memory) -> tuple[Tensor, Memory]:
         """What is read [B, T, heads, P], and the last S, B and x, chunk by chunk."""
+        if kernel_for(self.kernel, memory[0].device, memory[0].dtype) == "native":
+            return _scan_by_loop(*memory, terms[0])
         outputs = []
         for chunk in zip(*(part.split(CHUNK, 1) for part in terms[0]), strict=True):
             output, state, last = _scan_chunk(*memory, SelectedTerms(*chunk))
@@ -266,10 +271,8 @@ def _scan_chunk(
 ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
     """Outputs [B, T, heads, P], state, and last B and x, in the frame of the chunk's start."""
     x, writings, readings, steps, log_decays, rules, angles = selected
-    early, late = (1 - rules) * steps, rules * steps  # [B, T, heads]
+    early, late, weights = _weights(rules, steps)
     memory = memory + _written(*last, early[:, 0])
-    # The input at t has the weight `late` at t, and from t + 1 on also the next step's `early`.
-    weights = late + torch.cat([early[:, 1:], torch.zeros_like(early[:, :1])], 1)
     turned = angles.cumsum(1)
     keys = turn(writings, turned).transpose(1, 2)
     values = (weights.unsqueeze(-1) * x).transpose(1, 2)
@@ -279,6 +282,38 @@ def _scan_chunk(
     outputs = outputs.transpose(1, 2) + own.unsqueeze(-1) * x
     memory = turn(memory.mT, -turned[:, -1].unsqueeze(-2)).mT
     return outputs, memory, (writings[:, -1], x[:, -1])
+
+
+@in_full_precision
+def _scan_by_loop(
+    memory: Tensor, last: tuple[Tensor, Tensor], selected: SelectedTerms
+) -> tuple[Tensor, Memory]:
+    """The same at all positions, as decayed attention, in the frame of their start."""
+    x, writings, readings, steps, log_decays, rules, angles = selected
+    early, late, weights = _weights(rules, steps)
+    whole = native.reads_whole_words()
+    if not whole:
+        memory = memory + _written(*last, early[:, 0])
+    turned = angles.double().cumsum(1).remainder(2 * math.pi).to(angles.dtype)
+    cosines, sines = turned.cos(), turned.sin()
+    keys = native.rotated(writings, cosines, sines)
+    queries = native.rotated(readings, cosines, sines)
+    outputs, memory = native.decayed_attention(
+        queries, keys, x, log_decays, memory, weights=weights
+    )
+    own = (late - weights) * (keys * queries).sum(-1)  # [B, T, heads]
+    if not whole:
+        memory = turn(memory.mT, -turned[:, -1].unsqueeze(-2)).mT
+    return outputs + own.unsqueeze(-1) * x, (memory, (writings[:, -1], x[:, -1]))
+
+
+def _weights(rules: Tensor, steps: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """What an input weighs at the next position, at its own, and from the next one on.
+
+    After the last position there is no next one, and its weight is that at its own.
+    """
+    early, late = (1 - rules) * steps, rules * steps  # [B, T, heads]
+    return early, late, late + torch.cat([early[:, 1:], torch.zeros_like(early[:, :1])], 1)
 
 
 def turn(vectors: Tensor, angles: Tensor) -> Tensor:

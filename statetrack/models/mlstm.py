@@ -43,7 +43,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack.algebra import PositiveLayers, Recurrence, Size
-from statetrack.models._base import require_divisor, through
+from statetrack.models._base import require_divisor, through, zeros
 from statetrack.models._blocks import AffineMixer, BlockModel
 from statetrack.models._layers import (
     BlockDiagonal,
@@ -191,7 +191,7 @@ class MLSTMMixer(AffineMixer[MLSTMState, Terms]):
         size, weight = self.inner // self.heads, self.down.weight
         return MLSTMState(
             self.convolution.initial_state(num_words),
-            weight.new_zeros(num_words, self.heads, size, size + 1),
+            zeros(weight, num_words, self.heads, size, size + 1),
             weight.new_zeros(num_words, self.heads),
         )
 
@@ -328,9 +328,11 @@ def remember_by_loop(
         highest = torch.maximum((log_input - sums).cummax(1).values, maxima.unsqueeze(1))
         running = sums + highest
         before = torch.cat([maxima.unsqueeze(1), running[:, :-1]], 1)
-    keys = keys * torch.exp(log_input - running).unsqueeze(-1)
+    weights = torch.exp(log_input - running)
     log_decays = log_forget + (before - running)
-    read, matrices = native.decayed_attention(queries, keys, values, log_decays, matrices)
+    read, matrices = native.decayed_attention(
+        queries, keys, values, log_decays, matrices, weights=weights
+    )
     return normalised(read, running), matrices, running[:, -1]
 
 

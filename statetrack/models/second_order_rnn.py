@@ -42,7 +42,7 @@ class SecondOrderRNNSettings(NetworkSettings):
     @property
     def recurrence(self) -> Saturating:
         """Saturating units."""
-        return Saturating(units=Size("hidden", self.hidden))
+        return Saturating(units=Size("hidden", self.hidden), multiplied=True)
 
 
 @MODELS.register("second-order-rnn")

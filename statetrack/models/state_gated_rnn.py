@@ -54,7 +54,7 @@ class StateGatedRNNSettings(GatedRNNSettings):
         hidden = Size("hidden", self.hidden)
         if self.activation == "identity":
             return Affine(hidden=hidden, width=Size("width", self.width), gate_reads_state=True)
-        return Saturating(units=hidden)
+        return Saturating(units=hidden, multiplied=True, beside=1)  # the first state is 0
 
 
 class StateGatedMixer(Mixer[Tensor]):

@@ -43,10 +43,16 @@ from torch.nn import functional
 from statetrack.algebra import Attention, Size
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import SequenceModel, require_divisor, through
-from statetrack.models._layers import compute_by, make_mlp, make_norm, split_heads
+from statetrack.models._layers import (
+    WithKernel,
+    compute_by,
+    make_mlp,
+    make_norm,
+    split_heads,
+)
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_HEADS, ABOUT_MLP, MOST_LAYERS, BlockSettings
-from statetrack.ops import apply, join_lanes
+from statetrack.ops import apply, join_lanes, native, natively
 from statetrack.settings import option
 
 LONGEST_PERIOD = 10_000
@@ -77,13 +83,13 @@ class TransformerSettings(BlockSettings):
         )
 
 
-class TransformerBlock(nn.Module):
+class TransformerBlock(WithKernel):
     """Attention, then (unless its width is 0) an MLP, each of the normalised stream."""
 
     def __init__(self, settings: TransformerSettings) -> None:
         super().__init__()
         width = settings.width
-        self.heads = settings.heads
+        self.heads, self.size = settings.heads, width // settings.heads
         self.residual = settings.residual
         self.rotary = settings.positions == "rotary"
         self.attention_norm = make_norm(settings.norm, width)
@@ -94,12 +100,23 @@ class TransformerBlock(nn.Module):
     def forward(self, stream: Tensor, bias: Tensor | None) -> Tensor:
         """The stream [B, T, D] after this block; `bias` [N, T, T] is added to the scores."""
         projected = self.projection(self.attention_norm(stream))
+        if bias is None and self._by_loop(projected):
+            angles = waves(projected.shape[1], self.size, projected) if self.rotary else None
+            read = native.softmax_attention(projected, self.heads, angles)
+            return self._finish(stream, read)
         heads = split_heads(projected, 3 * self.heads).transpose(1, 2)  # [B, 3 N, T, K]
         queries, keys, values = heads.chunk(3, 1)
         if self.rotary:
             queries, keys = turned(queries), turned(keys)
-        read: Tensor = apply(_Attention, queries, keys, values, bias)
-        stream = self._add(stream, self.output(read.transpose(1, 2).flatten(-2)))
+        read = apply(_Attention, queries, keys, values, bias)
+        return self._finish(stream, read.transpose(1, 2).flatten(-2))
+
+    def _by_loop(self, projected: Tensor) -> bool:
+        short = projected.shape[1] <= native.LONGEST_ATTENDED
+        return short and natively(self.kernel, projected)
+
+    def _finish(self, stream: Tensor, read: Tensor) -> Tensor:
+        stream = self._add(stream, self.output(read))
         return stream if self.mlp is None else self._add(stream, self.mlp(stream))
 
     def _add(self, stream: Tensor, change: Tensor) -> Tensor:

@@ -64,16 +64,22 @@ def decayed_attention(
     log_decays: Tensor,
     state: Tensor,
     *,
+    weights: Tensor | None = None,
     kernel: KernelChoice = "torch",
 ) -> tuple[Tensor, Tensor]:
     """Outputs [B, T, N, V] and the last state [B, N, K, V], from the first one, with scalar decays.
 
     Queries and keys are [B, T, N, K] (or [B, T, 1, K], the same for every head), values
-    [B, T, N, V], log_decays [B, T, N] at most 0. Raises `SettingsError` where `kernel` cannot run.
+    [B, T, N, V], log_decays [B, T, N] at most 0. Values are multiplied by weights [B, T, N], if
+    there are. Raises `SettingsError` where `kernel` cannot run.
     """
     compute = by_choice(
         kernel, state, _decayed_chunks, native.decayed_attention, fla.decayed_attention
     )
+    if compute is native.decayed_attention:
+        return native.decayed_attention(queries, keys, values, log_decays, state, weights=weights)
+    if weights is not None:
+        values = weights.unsqueeze(-1) * values
     return compute(queries, keys, values, log_decays, state)
 
 

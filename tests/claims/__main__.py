@@ -37,6 +37,14 @@ def main() -> int:
     parser.add_argument("--symbols", type=int, default=Budget.symbols, help="length of words")
     parser.add_argument("--words", type=int, default=Budget.words, help="words of each cell")
     parser.add_argument("--budget", type=int, default=Budget.size, help="largest size built")
+    parser.add_argument(
+        "--cells",
+        type=Path,
+        help="file of cells that were built, one a line: they are read, and others are added",
+    )
+    parser.add_argument(
+        "--seconds", type=float, help="begin no further cell of --cells after so many seconds"
+    )
     parser.add_argument("--only", choices=["cells", "constructions", "attacks"])
     parser.add_argument(
         "--json", type=Path, help="file for all results; what this run leaves out stays in it"
@@ -49,7 +57,7 @@ def main() -> int:
     failed = _check_cells(found)
     if given.only in (None, "constructions"):
         budget = Budget(given.budget, symbols=given.symbols, words=given.words)
-        built = _build(found, budget)
+        built = _build(found, budget, given.cells, given.seconds)
         failed += sum(each.outcome in ("WRONG", "broken") for each in built)
         result |= summary_of(built, budget)
     if given.only in (None, "attacks"):
@@ -72,9 +80,10 @@ def summary_of(built: Sequence[Built], budget: Budget) -> dict[str, Any]:
     for each in built:
         row = models.setdefault(
             each.cell.variant.name,
-            {"symbols": budget.symbols, "outcomes": Counter(), "margin": None},
+            {"symbols": budget.symbols, "outcomes": Counter(), "float32": 0, "margin": None},
         )
         row["outcomes"][each.outcome] += 1
+        row["float32"] += each.single == "exact"
         if each.outcome == "exact" and each.margin is not None:
             least = min(each.margin, row["margin"] or each.margin)
             row["margin"] = float(f"{least:.1e}")
@@ -147,24 +156,57 @@ def _total(rows: Sequence[dict[str, int]]) -> dict[str, int]:
     return {answer: sum(row[answer] for row in rows) for answer in rows[0]} if rows else {}
 
 
-def _build(found: Sequence[Cell], budget: Budget) -> list[Built]:
-    """Build and run every cell that can, and print what became of them."""
+def _build(
+    found: Sequence[Cell], budget: Budget, kept: Path | None, seconds: float | None
+) -> list[Built]:
+    """Build and run every cell that can, and print what became of them.
+
+    Of a file of cells, those in it are read, and those that are built are added to it.
+    """
     able = [cell for cell in found if cell.prediction.can == "yes"]
-    built, started = [], time.perf_counter()
+    known = _read(kept, able)
+    built, started = list(known.values()), time.perf_counter()
     for cell in tqdm(able, desc="constructions", unit="cell", file=sys.stderr, disable=None):
+        if cell.key in known:
+            continue
+        if seconds is not None and time.perf_counter() - started > seconds:
+            break
         built.append(build_and_run(cell, budget))
         if built[-1].outcome not in ("exact", "no size"):
             each = built[-1]
             tqdm.write(f"{each.outcome}  {cell.variant.name} on {cell.task}: {each.detail}")
+        if kept is not None:
+            with kept.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(built[-1].to_json()) + "\n")
     outcomes = Counter(each.outcome for each in built)
-    seconds = time.perf_counter() - started
     print(
-        f"{len(able)} cells that can, sizes up to {budget.size}, {budget.words} words of "
-        f"{budget.symbols:,} symbols ({seconds:.0f} s):"
+        f"{len(able)} cells that can, {len(built)} of them built or tried, sizes up to "
+        f"{budget.size}, {budget.words} words of {budget.symbols:,} symbols "
+        f"({time.perf_counter() - started:.0f} s):"
     )
     for outcome, number in outcomes.most_common():
         print(f"  {outcome:20}{number}")
+    single = sum(each.outcome == "exact" and each.single == "exact" for each in built)
+    print(f"  {'exact in float32':20}{single}")
+    for each in built:
+        if each.outcome == "exact" != each.single:
+            print(f"float32  {each.cell.variant.name} on {each.cell.task}: {each.single}")
     return built
+
+
+def _read(kept: Path | None, able: Sequence[Cell]) -> dict[tuple[str, str], Built]:
+    """What a file says of cells, by model and task; of several lines, the last one."""
+    if kept is None or not kept.exists():
+        return {}
+    cells = {cell.key: cell for cell in able}
+    found = {}
+    for line in kept.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        key = row["model"], row["task"]
+        if key in cells and row["outcome"]:
+            parts = (row[name] for name in ("outcome", "detail", "margin", "single"))
+            found[key] = Built(cells[key], *parts)
+    return found
 
 
 def _attack(found: Sequence[Cell]) -> list[Attack]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
 from statetrack.algebra import Need, analyse
-from statetrack.constructions import BeyondBudget, Case, NotBuilt, build_case
+from statetrack.constructions import BeyondBudget, Case, Followed, NotBuilt, build_case
 from statetrack.models import RecurrentModel
 from statetrack.predicting import predict
 from statetrack.sources import Automaton
@@ -37,6 +38,19 @@ class Built:
     outcome: str
     detail: str = ""
     margin: float | None = None
+    single: str = ""
+    """What became of an exact one in float32: `exact`, or where it was wrong first."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The model and the task by name, and what became of them."""
+        return {
+            "model": self.cell.variant.name,
+            "task": self.cell.task,
+            "outcome": self.outcome,
+            "detail": self.detail,
+            "margin": self.margin,
+            "single": self.single,
+        }
 
 
 def built_model(model: str, automaton: Automaton, **options: Any) -> RecurrentModel:
@@ -85,17 +99,19 @@ def build_and_run(cell: Cell, budget: Budget) -> Built:
         if need.value is None or value > max(need.value, 1):
             return Built(cell, "not built", f"{need.setting} = {value} is more than predicted")
     assert isinstance(model, RecurrentModel)
-    found = follow(
-        model,
-        automaton,
-        budget.symbols,
-        num_words=budget.words,
-        width=max(automaton.num_labels, parameters // 100),
+    width = max(automaton.num_labels, parameters // 100)
+    double, single = (
+        follow(each, automaton, budget.symbols, num_words=budget.words, width=width)
+        for each in (model, copy.deepcopy(model).float())
     )
-    if not found.exact:
-        detail = f"{found.wrong} of {found.num_symbols} wrong, first at {found.first_wrong}"
-        return Built(cell, "WRONG", detail, found.margin)
-    return Built(cell, "exact", margin=found.margin)
+    if not double.exact:
+        return Built(cell, "WRONG", _wrong(double), double.margin)
+    margin = double.margin
+    return Built(cell, "exact", "", margin, "exact" if single.exact else _wrong(single))
+
+
+def _wrong(found: Followed) -> str:
+    return f"{found.wrong} of {found.num_symbols} wrong, first at {found.first_wrong}"
 
 
 def _units(need: Need) -> int:

@@ -56,6 +56,11 @@ class Cell:
     prediction: Prediction
 
     @property
+    def key(self) -> tuple[str, str]:
+        """The variant and the task, by name."""
+        return self.variant.name, self.task
+
+    @property
     def sized(self) -> bool:
         """Whether it can, and every setting that has to be large enough has a value."""
         needs = self.prediction.needs

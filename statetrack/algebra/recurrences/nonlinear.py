@@ -34,20 +34,36 @@ class Saturating(Recurrence):
 
     `units` is the setting that gives their number, and `groups` into how many groups that do not
     read each other they are divided; one group does the task. `beside` is the number of units in
-    that group that carry the symbol.
+    that group that carry the symbol, or hold what the first state does not. `multiplied` says that
+    every symbol has a matrix of its own, which multiplies the units (second-order networks).
+
+    Of second-order networks a unit for each state is enough. Let h be 1 for the state and -1 for
+    all others, T(x) the table of moves of a symbol, and g a gain: tanh(g (2 T(x) (1 + h) / 2 - 1))
+    is again near 1 for the next state alone. Where symbols are added to the units, none of them is
+    a function of state and symbol alone, and a unit is for a pair of a state and an action.
     """
 
     units: Size
     groups: int = 1
     beside: int = 0
+    multiplied: bool = False
 
     def predict(self, algebra: Algebra) -> Prediction:
-        """Any automaton: a unit for each state and action, and one for the first position."""
-        enough = algebra.num_states * len(algebra.machine.actions) + 1
+        """Any automaton: a unit for each state; or for each state and action, and for the start."""
+        if self.multiplied:
+            enough = algebra.num_states
+            why = (
+                "one unit for each state, saturated in it, which a symbol's matrix leads to others"
+            )
+        else:
+            enough = algebra.num_states * len(algebra.machine.actions) + 1
+            why = (
+                "one unit for each pair of a state and a symbol's action, saturated where that "
+                "symbol was just read in that state"
+            )
         return Prediction(
             "yes",
-            "one unit for each pair of a state and a symbol's action, saturated where that symbol "
-            "was just read in that state; saturation removes small errors",
+            f"{why}; saturation removes small errors",
             SATURATION,
             (self.units.at_least((enough + self.beside) * self.groups),),
             robust="yes",

@@ -7,6 +7,7 @@ from typing import Any
 from statetrack.algebra import Householder, HouseholderProduct
 from statetrack.constructions.case import Case, NotBuilt
 from statetrack.constructions.registry import construction, take
+from statetrack.constructions.representations import of_part
 
 
 @construction(
@@ -26,5 +27,4 @@ def reflections(case: Case) -> Any:
     choice = space and space.with_smallest_largest(space.codimensions)
     if not choice:
         raise NotBuilt("only groups whose space is decomposed are built")
-    moves = case.algebra.machine.delta.T
-    return take(case, "reflections", [part.matrices(moves) for part in choice.parts])
+    return take(case, "reflections", [of_part(part, case.algebra) for part in choice.parts])

@@ -6,12 +6,16 @@ from typing import Any
 
 from statetrack.algebra import Saturating
 from statetrack.constructions.case import Case
-from statetrack.constructions.registry import construction, take, takes
+from statetrack.constructions.registry import construction, take
 from statetrack.constructions.units import units_of
 
 SATURATED = (
     "the least lead over the states of the machine; what units differ from -1 and 1 does not add up"
 )
+
+
+def _multiplied(case: Case) -> bool:
+    return isinstance(case.recurrence, Saturating) and case.recurrence.multiplied
 
 
 @construction(
@@ -21,7 +25,7 @@ SATURATED = (
     "is 1 in its state and -1 elsewhere",
     source="doi:10.1145/235809.235811",
     margin=SATURATED,
-    where=lambda case: takes(case, "states"),
+    where=_multiplied,
 )
 def states(case: Case) -> Any:
     """For layers in which symbols multiply the state."""

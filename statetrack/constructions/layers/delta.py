@@ -8,6 +8,7 @@ V symbols, S states, d dimension of a part, n factors, N heads.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from torch import nn
 from statetrack.constructions.case import Case, NotBuilt
 from statetrack.constructions.readouts import read_labels
 from statetrack.constructions.reflections import reflections_of
+from statetrack.constructions.representations import LinearRepresentation
 from statetrack.constructions.stacks import Layer, WantedGates
 from statetrack.constructions.weights import (
     LONG,
@@ -52,8 +54,9 @@ ROWS = {2: 96, 3: 256, 4: 512}
 """Key size by the dimension of the largest part."""
 
 
-def take_reflections(case: Case, matrices: list[Floats]) -> Any:
+def take_reflections(case: Case, parts: Sequence[LinearRepresentation]) -> Any:
     """Parts in heads; where one query does not read a part, a head for each of its coordinates."""
+    matrices = [part.matrices for part in parts]
     generic = [_generic(each.shape[1])[None] for each in matrices]
     coordinates = [np.eye(each.shape[1]) for each in matrices]
     why: NotBuilt | None = None

@@ -21,19 +21,20 @@ def take_states(case: Case) -> Any:
     A unit is as far from 0 as `GAIN` before tanh: of all units of states that a symbol leads into
     its state, one is on, or none.
     """
-    machine = case.algebra.machine
-    size, num_states = case.size("hidden"), len(machine.delta)
-    if size < num_states:
-        raise NotBuilt(f"{num_states} units are known, {size} are predicted")
+    machine, size = case.algebra.machine, case.size("hidden")
+    live = np.flatnonzero(machine.live)
+    if size < len(live):
+        raise NotBuilt(f"{len(live)} units are known, {size} are predicted")
     model = case.blank()
     moves = np.zeros((case.automaton.num_symbols, size, size))
-    state = np.arange(num_states)
-    for symbol in range(case.automaton.num_symbols):
-        moves[symbol, machine.delta[:, symbol], state] = GAIN
+    unit = np.cumsum(machine.live) - 1
+    for symbol, targets in enumerate(machine.delta.T):
+        state = live[machine.live[targets[live]]]  # to the sink no unit leads: all are off there
+        moves[symbol, unit[targets[state]], unit[state]] = GAIN
     put(model.matrices, moves)
     put(model.biases, moves.sum(-1) - GAIN)
     first = np.full(size, -GAIN)
-    first[machine.automaton.start] = GAIN
+    first[unit[machine.automaton.start]] = GAIN
     put(model.first, first)
     read_labels(model, case)
     return model

@@ -20,8 +20,10 @@ def take_states(case: Case) -> Any:
     So the first vector, 0, is in general position to the others, and an affine map can move it as
     it moves the start. Before tanh 60 stands for 1, so errors vanish.
     """
-    num_states = len(case.algebra.machine.live)
-    return take_points(case, (2 * np.eye(num_states + 1) - 1)[:num_states], steep=OPEN)
+    live = np.flatnonzero(case.algebra.machine.live)
+    points = np.zeros((len(case.algebra.machine.live), len(live) + 1))
+    points[live] = (2 * np.eye(len(live) + 1) - 1)[:-1]
+    return take_points(case, points, steep=OPEN)
 
 
 __all__ = ["take_points", "take_states"]

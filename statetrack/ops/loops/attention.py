@@ -103,8 +103,9 @@ def attention_forward(
                             store(state, i * LANES, after)
                             read = read + at(queries, query + i) * after
                     store_some(outputs, (row * N + head) * V + column, count, read)
-                for i in range(K):
-                    store_some(last, own + i * V, count, load(state, i * LANES))
+                if last.size > 0:
+                    for i in range(K):
+                        store_some(last, own + i * V, count, load(state, i * LANES))
 
 
 @compiled

@@ -1,30 +1,42 @@
 """Machine code of the loops: numba compiles them for the machine when they are first called.
 
-Once in float32 and once in float64. The machine code is kept on disk, next to the package or where
-numba finds a folder, and serves as long as no file of this package changes: numba itself would only
-notice a change of the file that a loop stands in, and not one of a file whose functions it calls.
+Once in float32 and once in float64, which takes seconds. The machine code is kept on disk, next to
+the package or where numba finds a folder that can be written, and serves as long as no file of this
+package changes: numba itself would only notice a change of the file that a loop stands in, and not
+one of a file whose functions it calls. Processes that need the same loop at once may each compile
+it; they write and read what is kept one after the other, since two that write at once would give
+one name to code for different types.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import filelock
 import numba
 from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
+_LOG = logging.getLogger("statetrack")
+_LONGEST_WAIT = 10.0  # seconds for another process that reads or writes, which takes milliseconds
+
 
 def compiled(function: FunctionT) -> FunctionT:
-    """The function, compiled when it is first called, and kept on disk."""
+    """The function, compiled when it is first called, and kept on disk where one can write."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
     result: Any = _of_general_types(numba.njit(**options)(function))
-    result._cache = _MachineCode(function)
+    try:
+        result._cache = _MachineCode(function)
+    except RuntimeError as problem:  # numba found no folder that can be written
+        _LOG.debug("compiled loops are not kept: %s", problem)
     return cast(FunctionT, result)
 
 
@@ -48,6 +60,14 @@ def _of_general_types(dispatcher: Any) -> Any:
     return dispatcher
 
 
+def intrinsic(function: FunctionT) -> Any:
+    """A function whose code is written in LLVM's instructions."""
+    return numba.extending.intrinsic(function)
+
+
+# --- on disk ---
+
+
 class _MachineCode(FunctionCache):
     """The machine code of a function on disk, of no use when a file of this package has changed."""
 
@@ -59,14 +79,44 @@ class _MachineCode(FunctionCache):
             source_stamp=_fingerprint(),
         )
 
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What is on disk for types of arguments; None where it is still to be compiled."""
+        with self._alone():
+            found = cast(Any, super()).load_overload(sig, target_context)
+        if found is None:
+            _announce()
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled, unless the disk refuses it."""
+        try:
+            with self._alone():
+                cast(Any, super()).save_overload(sig, data)
+        except OSError as problem:
+            _LOG.debug("a compiled loop is not kept: %s", problem)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """While no other process reads or writes in this folder, if it can be locked."""
+        lock = filelock.FileLock(Path(self.cache_path) / "statetrack-loops.lock")
+        try:
+            lock.acquire(timeout=_LONGEST_WAIT)
+        except (OSError, NotImplementedError, filelock.Timeout) as problem:
+            _LOG.debug("the folder of compiled loops cannot be locked: %s", problem)
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+@cache
+def _announce() -> None:
+    """Say, once in a process, why its first step takes long."""
+    _LOG.info("compiling loops for this machine, once: 5 to 20 seconds")
+
 
 @cache
 def _fingerprint() -> str:
     """The hash of this package's files."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
-
-
-def intrinsic(function: FunctionT) -> Any:
-    """A function whose code is written in LLVM's instructions."""
-    return numba.extending.intrinsic(function)

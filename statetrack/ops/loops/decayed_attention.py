@@ -2,8 +2,8 @@
 
 With a(s, t) = a_{s+1} + .. + a_t, inside a chunk that begins after S_0,
 
-    y_t = sum_{s <= t} e^a(s, t) (q_t . k_s) v_s + e^a(0, t) S_0^T q_t
-    S_c = e^a(0, c) S_0 + sum_s e^a(s, c) k_s v_s^T
+    y_t = sum_{s <= t} e^a(s, t) w_s (q_t . k_s) v_s + e^a(0, t) S_0^T q_t
+    S_c = e^a(0, c) S_0 + sum_s e^a(s, c) w_s k_s v_s^T
 
 (Dao & Gu 2024, arXiv:2405.21060, section 6): products of small matrices, which take less arithmetic
 than updates of the state one by one. A first state of zeros is not read, and what nobody wants,
@@ -60,9 +60,15 @@ def _without_state(first: Array, B: int, size: int) -> Any:
 
 @compiled
 def _decays(
-    log_gates: Array, place: int, stride: int, length: int, G: int, decays: Array, since: Array
+    log_gates: Any, weights: Any, length: int, G: int, plain: Array, decays: Array, since: Array
 ) -> None:
-    """Rows t of e^a(s, t), [length, LANES], zeros for s > t; and e^a(0, t) of every t."""
+    """Rows t of e^a(s, t), [length, LANES], zeros for s > t, and times w_s; e^a(0, t) of every t.
+
+    Gates and weights w are an array, a place and a stride each; without weights the first rows
+    are not written.
+    """
+    log_gates, place, stride = log_gates
+    weights, weight, weight_stride = weights
     one = decays.dtype.type(1)
     if G == 0:
         for t in range(length):
@@ -76,6 +82,15 @@ def _decays(
             summed += at(log_gates, place + t * stride)
             put(since, t, summed)
         store(since, 0, exponential(load_some(since, 0, length)))
+    if weights.size > 0:
+        store(plain, 0, splat(decays.dtype.type(0)))
+        for t in range(length):
+            put(plain, t, at(weights, weight + t * weight_stride))
+        by_position = load(plain, 0)
+        for t in range(length):
+            row = load(decays, t * LANES)
+            store(plain, t * LANES, row)
+            store(decays, t * LANES, row * by_position)
 
 
 @compiled
@@ -124,6 +139,7 @@ def decayed_forward(
     keys: Array,
     values: Array,
     log_gates: Array,
+    writes: Array,
     first: Array,
     outputs: Array,
     last: Array,
@@ -141,7 +157,8 @@ def decayed_forward(
     """Outputs [W, T, N, V], the last state [W, N, K, V] and the states before chunks.
 
     The last state, and those kept, only unless their arrays are empty; first states are of B words,
-    which repeat. Of the sequences the row (w, t) starts at (w T + t) times its stride.
+    which repeat. What is written has weights w [W, T, N], unless they are empty. Of the sequences
+    the row (w, t) starts at (w T + t) times its stride.
     """
     P, Q, dtype = padded(V), padded(K), first.dtype
     empty = _without_state(first, B, N * K * V)
@@ -149,6 +166,7 @@ def decayed_forward(
     turned_keys = np.zeros(K * LANES, dtype)
     scores = np.zeros(CHUNK * LANES, dtype)
     weights = np.zeros(CHUNK * LANES, dtype)
+    plain = np.zeros(CHUNK * LANES, dtype)
     decays = np.zeros(CHUNK * LANES, dtype)
     since = np.zeros(LANES, dtype)
     read = np.zeros(CHUNK * P, dtype)
@@ -182,8 +200,9 @@ def decayed_forward(
                         ALL,
                         False,
                     )
-                gate = row * strides[3] + head
-                _decays(log_gates, gate, strides[3], length, G, decays, since)
+                gates = (log_gates, row * strides[3] + head, strides[3])
+                written = (writes, row * strides[4] + head, strides[4])
+                _decays(gates, written, length, G, plain, decays, since)
                 for t in range(length):
                     weight = load(decays, t * LANES) * load(scores, t * LANES)
                     keep_first(weights, t * LANES, t + 1, weight)
@@ -234,6 +253,7 @@ def decayed_backward(
     keys: Array,
     values: Array,
     log_gates: Array,
+    writes: Array,
     first: Array,
     kept: Array,
     by_outputs: Array,
@@ -242,6 +262,7 @@ def decayed_backward(
     by_keys: Array,
     by_values: Array,
     by_gates: Array,
+    by_writes: Array,
     by_first: Array,
     W: int,
     T: int,
@@ -270,6 +291,7 @@ def decayed_backward(
     pairs = np.zeros(CHUNK * LANES, dtype)
     by_weights = np.zeros(CHUNK * LANES, dtype)
     by_scores = np.zeros(CHUNK * LANES, dtype)
+    plain = np.zeros(CHUNK * LANES, dtype)
     decays = np.zeros(CHUNK * LANES, dtype)
     since = np.zeros(LANES, dtype)
     wanted = np.zeros(CHUNK * P, dtype)
@@ -308,8 +330,9 @@ def decayed_backward(
                     )
                     for t in range(length):
                         store(by_scores, t * LANES, splat(zero))
-                gate = row * strides[3] + head
-                _decays(log_gates, gate, strides[3], length, G, decays, since)
+                gates = (log_gates, row * strides[3] + head, strides[3])
+                written = (writes, row * strides[4] + head, strides[4])
+                _decays(gates, written, length, G, plain, decays, since)
                 turned(values, value, strides[2], length, V, turned_values, LANES)
                 multiply(
                     (by_outputs, output, N * V, 1),
@@ -319,6 +342,11 @@ def decayed_backward(
                     ALL,
                     False,
                 )
+                by_write = splat(zero)
+                if writes.size > 0:
+                    for t in range(length):
+                        found = load_some(by_weights, t * LANES, t + 1) * load(plain, t * LANES)
+                        by_write = by_write + found * load(scores, t * LANES)
                 for t in range(length):
                     decay, score = load(decays, t * LANES), load(scores, t * LANES)
                     keep_first(weights, t * LANES, t + 1, decay * score)
@@ -415,6 +443,14 @@ def decayed_backward(
                         carried,
                         (by_gates, row * N + head, N),
                     )
+                if writes.size > 0:
+                    store(by_weights, 0, by_write)
+                    for t in range(length):
+                        found = at(by_weights, t)
+                        if carried:
+                            along = _product(keys, key + t * strides[1], by_key, t * Q, K)
+                            found += at(plain, end + t) * along
+                        put(by_writes, (row + t) * N + head, found)
                 if needed:
                     if carried:
                         factor = at(since, length - 1)

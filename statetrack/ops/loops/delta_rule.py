@@ -55,7 +55,7 @@ def delta_forward(
     B: int,
     strides: Any,
 ) -> None:
-    """Outputs [W, T, N, V], the last state [W, N, K, V] and, unless empty, what is kept.
+    """Outputs [W, T, N, V] and, unless empty, the last state [W, N, K, V] and what is kept.
 
     First states are of B words, which repeat; kept are the states before chunks, but the first, and
     the errors. Of the sequences the row (w, t) starts at (w T + t) times its stride. `log_gates`
@@ -103,8 +103,9 @@ def delta_forward(
                                 store(state, i * LANES, after)
                                 read = read + at(queries, query + i) * after
                     store_some(outputs, (row * N + head) * V + column, count, read)
-                for i in range(K):
-                    store_some(last, own + i * V, count, load(state, i * LANES))
+                if last.size > 0:
+                    for i in range(K):
+                        store_some(last, own + i * V, count, load(state, i * LANES))
 
 
 @compiled

@@ -1,6 +1,6 @@
-"""Root mean square norms of rows, and their backward pass.
+"""Root mean square norms of heads of rows, and their backward pass.
 
-R replicas, M rows, D width.
+R replicas, M rows, H heads of a row, D width of a head.
 """
 
 from __future__ import annotations
@@ -47,30 +47,34 @@ def norm_forward(
     outputs: Array,
     R: int,
     M: int,
+    H: int,
     D: int,
-    rows: int,
+    own_gains: int,
     share: float,
     epsilon: float,
     largest: float,
     scale: float,
     stride: int,
+    offset: int,
 ) -> None:
-    """Rows [R, M, D] times scale / sqrt(share |x|^2 + epsilon), times gains [R, rows, D] in turn.
+    """Heads [R, M, H, D] times scale / sqrt(share |x|^2 + epsilon), times gains [R, H or 1, D].
 
-    Rows with a number above `largest` are scaled down to it before. No gains are an empty array.
+    Heads with a number above `largest` are scaled down to it before. No gains are an empty array.
+    Row m of the inputs starts at m times the stride, plus an offset.
     """
     for lane in range(R):
-        for m in range(M):
-            place = (lane * M + m) * stride
-            factor, measure = _measured(inputs, place, D, share, epsilon, largest)
-            multiplier = factor * measure * outputs.dtype.type(scale)
-            for first in range(0, D, LANES):
-                count = min(LANES, D - first)
-                part = multiplier * load_some(inputs, place + first, count)
-                if gains.size > 0:
-                    row = (lane * rows + m % rows) * D + first
-                    part = part * load_some(gains, row, count)
-                store_some(outputs, (lane * M + m) * D + first, count, part)
+        for row in range(lane * M, lane * M + M):
+            for head in range(H):
+                place, own = row * stride + offset + head * D, (row * H + head) * D
+                gain = (lane * own_gains + head % own_gains) * D
+                factor, measure = _measured(inputs, place, D, share, epsilon, largest)
+                multiplier = factor * measure * outputs.dtype.type(scale)
+                for i in range(0, D, LANES):
+                    count = min(LANES, D - i)
+                    part = multiplier * load_some(inputs, place + i, count)
+                    if gains.size > 0:
+                        part = part * load_some(gains, gain + i, count)
+                    store_some(outputs, own + i, count, part)
 
 
 @compiled
@@ -82,38 +86,44 @@ def norm_backward(
     by_gains: Array,
     R: int,
     M: int,
+    H: int,
     D: int,
-    rows: int,
+    own_gains: int,
     share: float,
     epsilon: float,
     largest: float,
     scale: float,
     stride: int,
+    by_stride: int,
+    offset: int,
 ) -> None:
-    """The gradients; those by gains are added to zeros. No gradient is by the scaling down."""
+    """The gradients; those by gains are added to zeros. No gradient is by the scaling down.
+
+    Rows of the gradients by inputs have a stride of their own, and the same offset.
+    """
     for lane in range(R):
-        for m in range(M):
-            place, own = (lane * M + m) * stride, (lane * M + m) * D
-            factor, measure = _measured(inputs, place, D, share, epsilon, largest)
-            multiplier = factor * measure
-            along = splat(by_outputs.dtype.type(0))
-            for first in range(0, D, LANES):
-                count = min(LANES, D - first)
-                normal = multiplier * load_some(inputs, place + first, count)
-                wanted = by_outputs.dtype.type(scale) * load_some(by_outputs, own + first, count)
-                if gains.size > 0:
-                    row = (lane * rows + m % rows) * D + first
-                    grown = load_some(by_gains, row, count) + wanted * normal
-                    store_some(by_gains, row, count, grown)
-                    wanted = wanted * load_some(gains, row, count)
-                along = along + wanted * normal
-            shared = by_outputs.dtype.type(share) * total(along)
-            for first in range(0, D, LANES):
-                count = min(LANES, D - first)
-                normal = multiplier * load_some(inputs, place + first, count)
-                wanted = by_outputs.dtype.type(scale) * load_some(by_outputs, own + first, count)
-                if gains.size > 0:
-                    row = (lane * rows + m % rows) * D + first
-                    wanted = wanted * load_some(gains, row, count)
-                found = multiplier * (wanted - shared * normal)
-                store_some(by_inputs, own + first, count, found)
+        for row in range(lane * M, lane * M + M):
+            for head in range(H):
+                place, own = row * stride + offset + head * D, (row * H + head) * D
+                to = row * by_stride + offset + head * D
+                gain = (lane * own_gains + head % own_gains) * D
+                factor, measure = _measured(inputs, place, D, share, epsilon, largest)
+                multiplier = factor * measure
+                along = splat(by_outputs.dtype.type(0))
+                for i in range(0, D, LANES):
+                    count = min(LANES, D - i)
+                    normal = multiplier * load_some(inputs, place + i, count)
+                    wanted = by_outputs.dtype.type(scale) * load_some(by_outputs, own + i, count)
+                    if gains.size > 0:
+                        grown = load_some(by_gains, gain + i, count) + wanted * normal
+                        store_some(by_gains, gain + i, count, grown)
+                        wanted = wanted * load_some(gains, gain + i, count)
+                    along = along + wanted * normal
+                shared = by_outputs.dtype.type(share) * total(along)
+                for i in range(0, D, LANES):
+                    count = min(LANES, D - i)
+                    normal = multiplier * load_some(inputs, place + i, count)
+                    wanted = by_outputs.dtype.type(scale) * load_some(by_outputs, own + i, count)
+                    if gains.size > 0:
+                        wanted = wanted * load_some(gains, gain + i, count)
+                    store_some(by_inputs, to + i, count, multiplier * (wanted - shared * normal))

@@ -131,23 +131,34 @@ evens = _rearranged([lane & ~1 for lane in range(LANES)])
 odds = _rearranged([lane | 1 for lane in range(LANES)])
 """Pairs of numbers with their parts exchanged, and with the first or the second part twice."""
 
+doubled = _rearranged([lane // 2 for lane in range(LANES)])
+firsts = _rearranged([2 * lane % LANES for lane in range(LANES)])
+"""Each of a vector's first numbers twice, and the first parts of pairs at the front."""
 
-@intrinsic
-def total(typing: Any, vector: Any) -> Any:
-    """The sum of a vector's numbers."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        number = _llvm(vector.dtype).element
-        name = "f32" if vector.dtype == types.float32 else "f64"
-        function = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(number, (number, args[0].type)),
-            f"llvm.vector.reduce.fadd.v{LANES}{name}",
-        )
-        zero = ir.Constant(number, 0.0)
-        return builder.call(function, (zero, args[0]), fastmath=("reassoc",))
+def _reduced(name: str, *start: float) -> Any:
+    """A number of all of a vector's, by a reduction of LLVM, which may begin with a number."""
 
-    return vector.dtype(vector), code
+    @intrinsic
+    def reduced(typing: Any, vector: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            number = _llvm(vector.dtype).element
+            kind = "f32" if vector.dtype == types.float32 else "f64"
+            begin = [ir.Constant(number, each) for each in start]
+            function = cgutils.get_or_insert_function(
+                builder.module,
+                ir.FunctionType(number, (*(each.type for each in begin), args[0].type)),
+                f"llvm.vector.reduce.{name}.v{LANES}{kind}",
+            )
+            return builder.call(function, (*begin, args[0]), fastmath=("reassoc",))
+
+        return vector.dtype(vector), code
+
+    return reduced
+
+
+total, largest_of = _reduced("fadd", 0.0), _reduced("fmax")
+"""The sum of a vector's numbers, and the largest of them."""
 
 
 def _operator(symbol: Any, instruction: str) -> None:
@@ -355,7 +366,7 @@ def load_some(typing: Any, array: Any, offset: Any, count: Any) -> Any:
 
 @intrinsic
 def store_some(typing: Any, array: Any, offset: Any, count: Any, vector: Any) -> Any:
-    """Write the first `count` numbers of a vector."""
+    """Write the first `count` numbers of a vector; a half by one store, as masked ones are slow."""
 
     def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
         kind, size = _llvm(array.dtype), array.dtype.bitwidth
@@ -371,7 +382,18 @@ def store_some(typing: Any, array: Any, offset: Any, count: Any, vector: Any) ->
             with then:
                 builder.store(args[3], place).align = size // 8
             with otherwise:
-                builder.call(function, (args[3], place, align, lanes))
+                half = ir.Constant(args[2].type, LANES // 2)
+                with builder.if_else(builder.icmp_signed("==", args[2], half)) as (then, other):
+                    with then:
+                        lower = ir.VectorType(kind.element, LANES // 2)
+                        order = ir.Constant(
+                            ir.VectorType(ir.IntType(32), LANES // 2), list(range(LANES // 2))
+                        )
+                        part = builder.shuffle_vector(args[3], args[3], order)
+                        stored = builder.store(part, builder.bitcast(place, lower.as_pointer()))
+                        stored.align = size // 8
+                    with other:
+                        builder.call(function, (args[3], place, align, lanes))
         return context.get_dummy_value()
 
     return types.void(array, types.int64, types.int64, vector), code

@@ -13,6 +13,8 @@ from statetrack.ops.native.attention import additive_attention as additive_atten
 from statetrack.ops.native.attention import decayed_attention as decayed_attention
 from statetrack.ops.native.attention import gated_attention as gated_attention
 from statetrack.ops.native.attention import replacing_attention as replacing_attention
+from statetrack.ops.native.block_diagonal import LARGEST_BLOCK as LARGEST_BLOCK
+from statetrack.ops.native.block_diagonal import block_diagonal as block_diagonal
 from statetrack.ops.native.by_symbol import read_by_blocks as read_by_blocks
 from statetrack.ops.native.by_symbol import read_by_factors as read_by_factors
 from statetrack.ops.native.by_symbol import read_by_matrices as read_by_matrices
@@ -23,14 +25,23 @@ from statetrack.ops.native.diagonal import gated_diagonal as gated_diagonal
 from statetrack.ops.native.diagonal import turning_diagonal as turning_diagonal
 from statetrack.ops.native.gates import gated as gated
 from statetrack.ops.native.gates import mixed as mixed
+from statetrack.ops.native.matrix_states import reads_whole_words as reads_whole_words
+from statetrack.ops.native.matrix_states import whole_words as whole_words
 from statetrack.ops.native.norms import normalised as normalised
+from statetrack.ops.native.norms import unit_parts as unit_parts
+from statetrack.ops.native.rotations import rotated as rotated
 from statetrack.ops.native.saturating import gated_network as gated_network
 from statetrack.ops.native.saturating import second_order_network as second_order_network
 from statetrack.ops.native.scalar_lstm import scalar_lstm as scalar_lstm
 from statetrack.ops.native.selective_diagonal import selective_diagonal as selective_diagonal
+from statetrack.ops.native.softmax_attention import LONGEST_ATTENDED as LONGEST_ATTENDED
+from statetrack.ops.native.softmax_attention import softmax_attention as softmax_attention
 
 __all__ = [
+    "LARGEST_BLOCK",
+    "LONGEST_ATTENDED",
     "additive_attention",
+    "block_diagonal",
     "convolution",
     "decayed_attention",
     "delta_rule",
@@ -43,10 +54,15 @@ __all__ = [
     "read_by_blocks",
     "read_by_factors",
     "read_by_matrices",
+    "reads_whole_words",
     "replacing_attention",
+    "rotated",
     "scalar_lstm",
     "second_order_network",
     "selective_diagonal",
+    "softmax_attention",
     "turning_diagonal",
+    "unit_parts",
+    "whole_words",
     "why_not",
 ]

@@ -9,25 +9,33 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from statetrack.ops.native.calls import Loop, Tensors, array_of, call, loops, or_zeros, rows_of_each
-from statetrack.ops.native.matrix_states import states_kept
+from statetrack.ops.native.calls import call
+from statetrack.ops.native.matrix_states import matrix_loop
 
 
 def additive_attention(
     queries: Tensor, keys: Tensor, values: Tensor, state: Tensor
 ) -> tuple[Tensor, Tensor]:
     """S_t = S_{t-1} + k_t v_t^T, read as S_t^T q_t."""
-    return _attention(state, queries, keys, values, None)
+    outputs, last = call(state, _DECAYED, queries, keys, values, None, None)
+    return outputs, last
 
 
 def decayed_attention(
-    queries: Tensor, keys: Tensor, values: Tensor, log_decays: Tensor, state: Tensor
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    log_decays: Tensor,
+    state: Tensor,
+    *,
+    weights: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """S_t = exp(a_t) S_{t-1} + k_t v_t^T, read as S_t^T q_t; log_decays [B, T, N].
+    """S_t = exp(a_t) S_{t-1} + w_t k_t v_t^T, read as S_t^T q_t; log_decays, weights [B, T, N].
 
-    Queries and keys can be [B, T, 1, K], the same for every head.
+    Queries and keys can be [B, T, 1, K], the same for every head. No weights are ones.
     """
-    return _attention(state, queries, keys, values, log_decays.unsqueeze(-1))
+    outputs, last = call(state, _DECAYED, queries, keys, values, log_decays, weights)
+    return outputs, last
 
 
 def gated_attention(
@@ -54,79 +62,14 @@ def replacing_attention(
 
 
 def _attention(state: Tensor, *sequences: Tensor | None) -> tuple[Tensor, Tensor]:
-    gates = sequences[3]
-    by_head = gates is None or gates.shape[-1] == 1
-    if by_head and len(sequences) == 4:
-        outputs, last = call(state, _DECAYED, *sequences)
-    else:
-        more = (None,) * (6 - len(sequences))
-        outputs, last = call(state, _ATTENTION, *sequences, *more)
+    more = (None,) * (6 - len(sequences))
+    outputs, last = call(state, _ATTENTION, *sequences, *more)
     return outputs, last
 
 
-def _attention_forward(keep: bool, state: Tensor, *sequences: Tensor | None) -> tuple[Tensor, ...]:
-    sizes = _attention_sizes(sequences)
-    words, steps, heads, _, _, value_size, _ = sizes
-    outputs = state.new_empty(words, steps, heads, value_size)
-    last = state.new_empty(words, *state.shape[1:])
-    corrections = 0 if sequences[-1] is None else steps
-    kept = states_kept(last, steps, corrections, keep)
-    given, strides = rows_of_each(*sequences)
-    arrays = [array_of(part, state) for part in (state, outputs, last, kept)]
-    loops("attention").attention_forward(*given, *arrays, *sizes, len(state), strides)
-    return outputs, last, kept
-
-
-def _attention_backward(
-    inputs: list[Tensor | None], kept: Tensor, by_outputs: Tensor | None, by_last: Tensor | None
-) -> Tensors:
-    state, *sequences = inputs
-    assert state is not None
-    sizes = _attention_sizes(sequences)
-    words, steps, heads, _, _, value_size, _ = sizes
-    given, strides = rows_of_each(*sequences)
-    by_outputs = or_zeros(by_outputs, (words, steps, heads, value_size), state)
-    found = [None if part is None else part.new_zeros(part.shape) for part in sequences]
-    by_first = state.new_empty(state.shape) if state.requires_grad else None
-    tensors = (state, kept, by_outputs, by_last, *found, by_first)
-    arrays = [array_of(part, state) for part in tensors]
-    loops("attention").attention_backward(*given, *arrays, *sizes, len(state), strides)
-    return by_first, *found
-
-
-_ATTENTION = Loop(_attention_forward, _attention_backward, repeats=True)
-
-
-def _decayed_forward(keep: bool, state: Tensor, *sequences: Tensor | None) -> tuple[Tensor, ...]:
-    sizes = _attention_sizes(sequences)
-    words, steps, heads, _, _, value_size, _ = sizes
-    outputs = state.new_empty(words, steps, heads, value_size)
-    last = state.new_empty(words, *state.shape[1:])
-    kept = states_kept(last, steps, 0, keep)
-    given, strides = rows_of_each(*sequences)
-    arrays = [array_of(part, state) for part in (state, outputs, last, kept)]
-    loops("decayed_attention").decayed_forward(*given, *arrays, *sizes, len(state), strides)
-    return outputs, last, kept
-
-
-def _decayed_backward(
-    inputs: list[Tensor | None], kept: Tensor, by_outputs: Tensor | None, by_last: Tensor | None
-) -> Tensors:
-    state, *sequences = inputs
-    assert state is not None
-    sizes = _attention_sizes(sequences)
-    words, steps, heads, _, _, value_size, _ = sizes
-    given, strides = rows_of_each(*sequences)
-    by_outputs = or_zeros(by_outputs, (words, steps, heads, value_size), state)
-    found = [None if part is None else part.new_empty(part.shape) for part in sequences]
-    by_first = state.new_empty(state.shape) if state.requires_grad else None
-    tensors = (state, kept, by_outputs, by_last, *found, by_first)
-    arrays = [array_of(part, state) for part in tensors]
-    loops("decayed_attention").decayed_backward(*given, *arrays, *sizes, len(state), strides)
-    return by_first, *found
-
-
-_DECAYED = Loop(_decayed_forward, _decayed_backward, repeats=True)
+def _decayed_sizes(sequences: Sequence[Tensor | None]) -> tuple[int, ...]:
+    *sizes, _ = _attention_sizes(sequences)
+    return *sizes, 0 if sequences[3] is None else 1
 
 
 def _attention_sizes(sequences: Sequence[Tensor | None]) -> tuple[int, ...]:
@@ -135,3 +78,14 @@ def _attention_sizes(sequences: Sequence[Tensor | None]) -> tuple[int, ...]:
     words, steps, heads, value_size = values.shape
     num_gates = 0 if gates is None else gates.shape[-1]
     return words, steps, heads, *keys.shape[2:], value_size, num_gates
+
+
+def _rows_removed(sequences: Sequence[Tensor | None]) -> int:
+    values, replacements = sequences[2], sequences[-1]
+    return 0 if values is None or replacements is None else values.shape[1]
+
+
+_ATTENTION = matrix_loop("attention", "attention", _attention_sizes, _rows_removed)
+_DECAYED = matrix_loop(
+    "decayed_attention", "decayed", _decayed_sizes, lambda sequences: 0, adds=False
+)

@@ -5,10 +5,12 @@ B batch, W words, T time, N heads, n keys per position, K key size, V value size
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torch import Tensor
 
-from statetrack.ops.native.calls import Loop, Tensors, array_of, call, loops, or_zeros, rows_of_each
-from statetrack.ops.native.matrix_states import states_kept
+from statetrack.ops.native.calls import call
+from statetrack.ops.native.matrix_states import matrix_loop
 
 
 def delta_rule(
@@ -31,50 +33,17 @@ def delta_rule(
     return outputs, last
 
 
-def _delta_forward(
-    keep: bool,
-    state: Tensor,
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    betas: Tensor,
-    log_gates: Tensor | None,
-) -> tuple[Tensor, ...]:
-    sizes = _delta_sizes(queries, keys, values, log_gates)
-    words, steps, heads, _, _, value_size, _ = sizes
-    outputs = state.new_empty(words, steps, heads, value_size)
-    last = state.new_empty(words, *state.shape[1:])
-    kept = states_kept(last, steps, steps * sizes[3], keep)
-    given, strides = rows_of_each(queries, keys, values, betas, log_gates)
-    arrays = [array_of(part, state) for part in (state, outputs, last, kept)]
-    loops("delta_rule").delta_forward(*given, *arrays, *sizes, len(state), strides)
-    return outputs, last, kept
-
-
-def _delta_backward(
-    inputs: list[Tensor | None], kept: Tensor, by_outputs: Tensor | None, by_last: Tensor | None
-) -> Tensors:
-    state, queries, keys, values, betas, log_gates = inputs
-    assert state is not None and queries is not None and keys is not None
-    assert values is not None and betas is not None
-    sizes = _delta_sizes(queries, keys, values, log_gates)
-    words, steps, heads, _, _, value_size, _ = sizes
-    given, strides = rows_of_each(queries, keys, values, betas, log_gates)
-    by_outputs = or_zeros(by_outputs, (words, steps, heads, value_size), state)
-    found = [None if part is None else part.new_zeros(part.shape) for part in inputs[1:]]
-    by_first = state.new_empty(state.shape) if state.requires_grad else None
-    tensors = (state, kept, by_outputs, by_last, *found, by_first)
-    arrays = [array_of(part, state) for part in tensors]
-    loops("delta_rule").delta_backward(*given, *arrays, *sizes, len(state), strides)
-    return by_first, *found
-
-
-_DELTA = Loop(_delta_forward, _delta_backward, repeats=True)
-
-
-def _delta_sizes(
-    queries: Tensor, keys: Tensor, values: Tensor, log_gates: Tensor | None
-) -> tuple[int, ...]:
+def _delta_sizes(sequences: Sequence[Tensor | None]) -> tuple[int, ...]:
+    _, keys, values, _, log_gates = sequences
+    assert keys is not None and values is not None
     words, steps, num_keys, heads, key_size = keys.shape
     gates = 0 if log_gates is None else log_gates.shape[-1]
     return words, steps, heads, num_keys, key_size, values.shape[-1], gates
+
+
+def _errors(sequences: Sequence[Tensor | None]) -> int:
+    keys = sequences[1]
+    return 0 if keys is None else keys.shape[1] * keys.shape[2]
+
+
+_DELTA = matrix_loop("delta_rule", "delta", _delta_sizes, _errors)

@@ -1,16 +1,27 @@
 """Root mean square norms by a loop.
 
-D width.
+N heads, D width.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from torch import Tensor
 
-from statetrack.ops.native.calls import Loop, Tensors, array_of, call, flat, loops, rows_of
+from statetrack.ops.native.calls import (
+    Loop,
+    Tensors,
+    array_of,
+    call,
+    flat,
+    loops,
+    or_zeros,
+    rows_of,
+)
 
 
 def normalised(
@@ -40,10 +51,9 @@ def _norm_forward(
     given: tuple[float, ...], keep: bool, inputs: Tensor, gains: Tensor | None
 ) -> tuple[Tensor, ...]:
     outputs = inputs.new_empty(inputs.shape)
-    numbers, stride = rows_of(inputs, inputs.dim() - 1)
-    sizes = _norm_sizes(inputs, gains)
+    numbers, stride, sizes = _as_heads(inputs, gains)
     loops("norms").norm_forward(
-        numbers, array_of(gains, inputs), flat(outputs), *sizes, *given, stride
+        numbers, array_of(gains, inputs), flat(outputs), *sizes, *given, stride, 0
     )
     return outputs, outputs.new_empty(len(outputs), 0)
 
@@ -53,22 +63,78 @@ def _norm_backward(
 ) -> Tensors:
     inputs, gains = tensors
     assert inputs is not None
-    numbers, stride = rows_of(inputs, inputs.dim() - 1)
+    numbers, stride, sizes = _as_heads(inputs, gains)
     by_inputs = inputs.new_empty(inputs.shape)
     by_gains = None if gains is None else gains.new_zeros(gains.shape)
-    loops("norms").norm_backward(
-        numbers,
-        array_of(gains, inputs),
-        flat(by_outputs.contiguous()),
-        flat(by_inputs),
-        array_of(by_gains, inputs),
-        *_norm_sizes(inputs, gains),
-        *given,
-        stride,
-    )
+    tensors = [gains, by_outputs, by_inputs, by_gains]
+    arrays = [array_of(part, inputs) for part in tensors]
+    own_stride = sizes[2] * sizes[3]
+    loops("norms").norm_backward(numbers, *arrays, *sizes, *given, stride, own_stride, 0)
     return by_inputs, by_gains
 
 
-def _norm_sizes(inputs: Tensor, gains: Tensor | None) -> tuple[int, ...]:
-    lanes, size = len(inputs), inputs.shape[-1]
-    return lanes, inputs.numel() // (lanes * size), size, 1 if gains is None else gains.shape[1]
+def _as_heads(inputs: Tensor, gains: Tensor | None) -> tuple[Any, int, tuple[int, ...]]:
+    """The numbers of vectors [R, ..., N, D], the stride of what has N heads, and all sizes."""
+    leading = max(1, inputs.dim() - 2)
+    heads = math.prod(inputs.shape[leading:-1])
+    numbers, stride = rows_of(inputs, leading)
+    rows = math.prod(inputs.shape[1:leading])
+    own_gains = 1 if gains is None else gains.shape[1]
+    return numbers, stride, (len(inputs), rows, heads, inputs.shape[-1], own_gains)
+
+
+def unit_parts(
+    rows: Tensor, sizes: Sequence[int], scales: Sequence[float | None], width: int
+) -> tuple[Tensor, ...]:
+    """Parts of rows [..., D] of some sizes, as heads [..., N, width] of a length each.
+
+    A head x becomes scale x / sqrt(|x|^2 + 10^-6); a part whose scale is None stays as it is.
+    """
+    parts = tuple(zip(sizes, scales, strict=True))
+    loop = Loop(partial(_unit_forward, parts, width), partial(_unit_backward, parts, width))
+    found = call(rows.unsqueeze(0), loop)
+    return tuple(part.squeeze(0) for part in found)
+
+
+Parts = Sequence[tuple[int, float | None]]
+"""Sizes and scales."""
+
+
+def _unit_forward(parts: Parts, width: int, keep: bool, rows: Tensor) -> tuple[Tensor, ...]:
+    numbers, stride = rows_of(rows, rows.dim() - 1)
+    nothing, outputs, offset = array_of(None, rows), [], 0
+    for size, scale in parts:
+        if scale is None:
+            outputs.append(rows[..., offset : offset + size].clone())
+        else:
+            found = rows.new_empty(*rows.shape[:-1], size)
+            sizes = (1, found.numel() // size, size // width, width, 1)
+            loops("norms").norm_forward(
+                numbers, nothing, flat(found), *sizes, *_unit(scale), stride, offset
+            )
+            outputs.append(found)
+        offset += size
+    return *outputs, rows.new_empty(len(rows), 0)
+
+
+def _unit_backward(
+    parts: Parts, width: int, inputs: list[Tensor], kept: Tensor, *by_outputs: Tensor | None
+) -> Tensors:
+    (rows,) = inputs
+    numbers, stride = rows_of(rows, rows.dim() - 1)
+    nothing, by_rows, offset = array_of(None, rows), rows.new_empty(rows.shape), 0
+    for (size, scale), given in zip(parts, by_outputs, strict=True):
+        along = or_zeros(given, (*rows.shape[:-1], size), rows)
+        if scale is None:
+            by_rows[..., offset : offset + size] = along
+        else:
+            sizes = (1, along.numel() // size, size // width, width, 1)
+            arrays = (numbers, nothing, flat(along), flat(by_rows), nothing)
+            own = rows.shape[-1]
+            loops("norms").norm_backward(*arrays, *sizes, *_unit(scale), stride, own, offset)
+        offset += size
+    return (by_rows,)
+
+
+def _unit(scale: float) -> tuple[float, ...]:
+    return 1.0, 1e-6, math.inf, scale

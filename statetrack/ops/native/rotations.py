@@ -1,0 +1,42 @@
+"""Rotations of pairs of coordinates by a loop.
+
+N width, J pairs.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from statetrack.ops.native.calls import Loop, Tensors, array_of, call, flat, loops, rows_of_each
+
+
+def rotated(vectors: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+    """Vectors [..., N] whose first J pairs of neighbours are turned by angles [..., J]."""
+    others = (cosines.unsqueeze(0), sines.unsqueeze(0))
+    return call(vectors.unsqueeze(0), _ROTATED, *others)[0].squeeze(0)
+
+
+def _rotated_forward(
+    keep: bool, vectors: Tensor, cosines: Tensor, sines: Tensor
+) -> tuple[Tensor, ...]:
+    outputs = vectors.new_empty(vectors.shape)
+    given, strides = rows_of_each(vectors, cosines, sines, leading=vectors.dim() - 1)
+    loops("rotations").rotated_forward(*given, flat(outputs), *_sizes(vectors, cosines), strides)
+    return outputs, outputs.new_empty(len(outputs), 0)
+
+
+def _rotated_backward(inputs: list[Tensor], kept: Tensor, by_outputs: Tensor) -> Tensors:
+    vectors, cosines, _ = inputs
+    given, strides = rows_of_each(*inputs, leading=vectors.dim() - 1)
+    found = [part.new_empty(part.shape) for part in inputs]
+    arrays = [array_of(part, vectors) for part in (by_outputs, *found)]
+    loops("rotations").rotated_backward(*given, *arrays, *_sizes(vectors, cosines), strides)
+    return tuple(found)
+
+
+_ROTATED = Loop(_rotated_forward, _rotated_backward)
+
+
+def _sizes(vectors: Tensor, cosines: Tensor) -> tuple[int, int, int]:
+    width = vectors.shape[-1]
+    return vectors.numel() // width, width, cosines.shape[-1]
