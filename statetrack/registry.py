@@ -241,7 +241,7 @@ def missing_kernels() -> str | None:
     """What the kernels of flash-linear-attention need and is not installed; None if all is."""
     for module, package in (("fla", "fla-core"), ("triton", "triton")):
         if importlib.util.find_spec(module) is None:
-            return f"{package} is not installed (pip install 'statetrack[fla]')"
+            return f"{package} is not installed (pip install '.[fla]' in the checkout)"
     return None
 
 
@@ -250,7 +250,7 @@ def import_extra(module: str, extra: str, needed_by: str) -> Any:
 
     Raises `SettingsError`, which says what installs it, where it is missing or cannot be imported.
     """
-    advice = f"`pip install 'statetrack[{extra}]'` installs it"
+    advice = f"`pip install '.[{extra}]'` in statetrack's checkout installs it"
     if importlib.util.find_spec(module) is None:
         raise SettingsError(f"{needed_by} needs {module}, which is not installed: {advice}")
     try:

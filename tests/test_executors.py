@@ -59,7 +59,7 @@ def test_an_executor_without_its_package_says_what_installs_it(
     executor = EXECUTORS[name]()
     with pytest.raises(SettingsError) as problem:
         list(executor.map(Scripted(tmp_path), points_named(tmp_path, "ends"), never))
-    assert f"pip install 'statetrack[{extra}]'" in str(problem.value)
+    assert f"pip install '.[{extra}]'" in str(problem.value)
     assert len(str(problem.value).splitlines()) == 1
 
 

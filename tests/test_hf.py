@@ -27,7 +27,7 @@ TINY = {"hidden": 8, "layers": 2, "heads": 2}
 MAMBA = {"model_type": "mamba", "hidden_size": 8, "num_hidden_layers": 2, "state_size": 4}
 
 pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("transformers") is None, reason="statetrack[hf] installs it"
+    importlib.util.find_spec("transformers") is None, reason="the extra hf installs it"
 )
 
 
@@ -110,7 +110,9 @@ def test_without_transformers_one_line_says_what_installs_it(monkeypatch, capsys
         lambda given, *rest: None if given == "transformers" else find(given, *rest),
     )
     assert app.run(["train", "--model", "hf:olmo:clip_qkv=3", "--task", "parity"]) == 1
-    assert "`pip install 'statetrack[hf]'` installs it" in " ".join(capsys.readouterr().err.split())
+    assert "`pip install '.[hf]'` in statetrack's checkout installs it" in " ".join(
+        capsys.readouterr().err.split()
+    )
 
 
 # What theory says

@@ -225,7 +225,7 @@ def test_a_model_may_write_as_many_tokens_as_an_answer_has_bytes(tmp_path):
 @pytest.fixture(scope="module")
 def harness():
     """What the tests need of lm-evaluation-harness, where it is installed."""
-    pytest.importorskip("lm_eval", reason="`pip install 'statetrack[lm-eval]'` installs it")
+    pytest.importorskip("lm_eval", reason="`pip install '.[lm-eval]'` installs it")
     import lm_eval
     from lm_eval.api.model import LM
     from lm_eval.tasks import TaskManager

@@ -157,11 +157,11 @@ def test_a_log_without_its_package_says_what_installs_it_before_training(
         importlib.util, "find_spec", lambda given, *rest: None if given == package else find(given)
     )
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SettingsError, match=rf"pip install 'statetrack\[{name}\]'"):
+    with pytest.raises(SettingsError, match=rf"pip install '.\[{name}\]'"):
         LOGS[name].require()
     assert command(["train", "--model", "bilinear", "--steps", "5", "--log", name]) == 1
     printed = capsys.readouterr().err
-    assert f"statetrack[{name}]" in printed and len(printed.splitlines()) == 1
+    assert f".[{name}]" in printed and len(printed.splitlines()) == 1
     assert not Path("runs").exists()
 
 

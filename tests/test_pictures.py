@@ -448,7 +448,7 @@ def test_without_matplotlib_one_line_says_how_to_get_it(monkeypatch, capsys):
     monkeypatch.setattr(builtins, "__import__", without)
     assert run(["show", "parity", "--plot", "it.svg"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert "pip install 'statetrack[plot]'" in line
+    assert "pip install '.[plot]'" in line
     assert run(["show", "parity"]) == 0
 
 

@@ -101,4 +101,4 @@ def test_without_matplotlib_nothing_is_measured_and_the_extra_is_named(
 
     monkeypatch.setattr(builtins, "__import__", without)
     assert command(["probe", "run", "--plot", "figures"]) == 1
-    assert "pip install 'statetrack[plot]'" in capsys.readouterr().err
+    assert "pip install '.[plot]'" in capsys.readouterr().err

@@ -373,7 +373,7 @@ def test_help_for_plot_imports_no_matplotlib(
     assert command(["plot", "--help"]) == 0
     assert "column (3.25 in)" in capsys.readouterr().out
     assert command(["plot", "runs", "--out", "a.svg"]) == 1
-    assert "pip install 'statetrack[plot]'" in capsys.readouterr().err
+    assert "pip install '.[plot]'" in capsys.readouterr().err
 
 
 def test_eval_draws_what_it_found_and_plot_what_it_kept(

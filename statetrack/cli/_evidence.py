@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from statetrack.cli._terminal import print_json, searching
-from statetrack.evidence import Evidence, search
+from statetrack.evidence import Evidence, RoundingHorizon, expected_horizon, search
 from statetrack.report import console
 from statetrack.rounding import load_rounding
 from statetrack.runs import RUNS, Conditions, EvidenceRow, Outcome, Run, newest_run
@@ -24,6 +24,7 @@ class OfReplica:
     evidence: tuple[Evidence, ...]
     skipped: tuple[tuple[str, str], ...]
     rows: tuple[EvidenceRow, ...] = ()
+    expected: RoundingHorizon | None = None
 
 
 class Searched:
@@ -96,7 +97,8 @@ class Searched:
                     rows.append(row if self.rounding is not None else self.run.known_with(row))
                     budget.tell(f"{each.kind}: {each.summary}")
                 evidence = tuple(row.evidence for row in rows)
-                found.append(OfReplica(outcome, evidence, tuple(skipped), tuple(rows)))
+                expected = expected_horizon(subject, seed=seed)
+                found.append(OfReplica(outcome, evidence, tuple(skipped), tuple(rows), expected))
         return found
 
     def print_json(

@@ -40,7 +40,9 @@ def certify(
 
     The longest length at which every word is answered rightly lies between the two. All words up to
     some length are read, through the states that they lead to; a certificate proves a length, or
-    all, from the weights. Each part is kept in the run's folder as soon as it is found.
+    all, from the weights. Each part is kept in the run's folder as soon as it is found. With
+    --rounding all of it is about the model under that rounding model, the length at which rounding
+    should break it is printed beside, and nothing is kept.
 
     Examples:
         statetrack certify
@@ -65,7 +67,7 @@ def certify(
             and row.task in (None, opened.task.name)
         ]
         wrong_at = min(filter(None, random), default=None)
-        bracket = Bracket.of(each.evidence, each.skipped, wrong_at)
+        bracket = Bracket.of(each.evidence, each.skipped, wrong_at, each.expected)
         bracket.require_consistent()
         brackets[each.outcome.replica] = bracket
     automaton = opened.task.automaton
@@ -96,6 +98,7 @@ def _as_json(bracket: Bracket, automaton: Automaton) -> dict[str, Any]:
         "proven_by": bracket.proven_by,
         "fails_at": bracket.fails_at,
         "failure": failure_json(bracket.failure, automaton),
+        "expected": None if bracket.expected is None else bracket.expected.to_json(),
         "evidence": {each.kind: evidence_json(each, automaton) for each in bracket.evidence},
         "skipped": dict(bracket.skipped),
     }

@@ -49,6 +49,7 @@ from .records import kinds_of as kinds_of
 from .records import number_of as number_of
 from .records import word_text as word_text
 from .rounding_horizons import RoundingHorizon as RoundingHorizon
+from .rounding_horizons import expected_horizon as expected_horizon
 from .rounding_horizons import predict_rounding_horizon as predict_rounding_horizon
 from .rounding_horizons import state_margin as state_margin
 from .rounding_horizons import unit_roundoff as unit_roundoff

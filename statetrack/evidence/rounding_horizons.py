@@ -88,6 +88,12 @@ class RoundingHorizon:
         worst, random = _count(self.worst), _count(self.random)
         return f"{worst} symbols where errors add up, {random} where they are independent {of}"
 
+    def to_json(self) -> dict[str, float | None]:
+        """Its numbers by name; None for what is infinite."""
+        names = ("margin", "growth", "unit", "worst", "random")
+        numbers = {name: float(getattr(self, name)) for name in names}
+        return {name: one if math.isfinite(one) else None for name, one in numbers.items()}
+
 
 def _count(symbols: float) -> str:
     return "no number of" if math.isinf(symbols) else f"about {math.ceil(symbols):,}"
@@ -111,6 +117,16 @@ def predict_rounding_horizon(subject: Subject, *, seed: int = 0) -> RoundingHori
     margin, growth = state_margin(subject, seed=seed)
     unit = unit_roundoff(subject.rounding, additive=_has_keys(subject.unrounded))
     return RoundingHorizon(margin, growth, unit)
+
+
+def expected_horizon(subject: Subject, *, seed: int = 0) -> RoundingHorizon | None:
+    """The same; None for a model under no rounding model, or of whose states none is known."""
+    if subject.rounding is None:
+        return None
+    try:
+        return predict_rounding_horizon(subject, seed=seed)
+    except SettingsError:
+        return None
 
 
 def unit_roundoff(rounding: Rounding, *, additive: bool = True) -> float:

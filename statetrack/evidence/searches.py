@@ -26,6 +26,7 @@ from statetrack.evidence.records import Evidence, Failure, Verdict, kinds_of
 if TYPE_CHECKING:
     from torch import nn
 
+    from statetrack.evidence.rounding_horizons import RoundingHorizon
     from statetrack.evidence.subject import Subject
     from statetrack.rounding import Rounding
     from statetrack.sources import Source
@@ -91,7 +92,8 @@ class Bracket:
     """The evidence about one model on one task, each kind at most once; None was not looked for.
 
     `wrong_at` is the earliest position at which a random word was answered wrongly, where some was.
-    `skipped` names kinds that could not be looked for, each with the reason.
+    `skipped` names kinds that could not be looked for, each with the reason. `expected` is where
+    rounding should lead to a wrong answer, under a rounding model.
     """
 
     exhaustive: Exhaustive | None = None
@@ -102,6 +104,7 @@ class Bracket:
     wrong_at: int | None = None
     skipped: tuple[tuple[str, str], ...] = ()
     others: tuple[Evidence, ...] = ()
+    expected: RoundingHorizon | None = None
 
     @classmethod
     def of(
@@ -109,12 +112,14 @@ class Bracket:
         evidence: Iterable[Evidence],
         skipped: Iterable[tuple[str, str]] = (),
         wrong_at: int | None = None,
+        expected: RoundingHorizon | None = None,
     ) -> Bracket:
         """The bracket of some evidence; of several of one kind the last counts."""
         last = {each.kind.replace("-", "_"): each for each in evidence}
         named = {name: last.pop(name, None) for name in NAMED}
         others = tuple(each for each in last.values() if "certify" in each.commands)
-        return cls(**named, wrong_at=wrong_at, skipped=tuple(skipped), others=others)  # type: ignore[arg-type]
+        given = {"wrong_at": wrong_at, "skipped": tuple(skipped), "expected": expected}
+        return cls(**named, **given, others=others)  # type: ignore[arg-type]
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -209,10 +214,12 @@ def certify(
     Raises `SettingsError` where the task has no automaton, and `ContradictionError` where a word
     fails that is proven to be right, which is a mistake of this program.
     """
+    from statetrack.evidence.rounding_horizons import expected_horizon
     from statetrack.evidence.subject import Subject
 
     subject, budget = Subject(model, task, rounding=rounding), SearchBudget(seconds, report)
-    bracket = Bracket.of(*sorted_out(search("certify", subject, budget=budget, seed=seed)))
+    found = sorted_out(search("certify", subject, budget=budget, seed=seed))
+    bracket = Bracket.of(*found, expected=expected_horizon(subject, seed=seed))
     bracket.require_consistent()
     return bracket
 

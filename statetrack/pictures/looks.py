@@ -1,6 +1,6 @@
 """How figures look and are saved: their size, letters and style; the same drawing, the same bytes.
 
-Matplotlib is an optional dependency, which `pip install 'statetrack[plot]'` installs; it is
+Matplotlib is an optional dependency, which `pip install '.[plot]'` installs; it is
 imported only where something is drawn.
 """
 
@@ -180,7 +180,8 @@ def check_path(path: Path) -> None:
         import matplotlib  # noqa: F401
     except ImportError:
         raise SettingsError(
-            "matplotlib is not installed: `pip install 'statetrack[plot]'` installs it"
+            "matplotlib is not installed: `pip install '.[plot]'` in statetrack's checkout "
+            "installs it"
         ) from None
 
 

@@ -1,6 +1,6 @@
 """Pictures of tasks: diagrams, Cayley graphs, panels, tables and matrices, as files.
 
-The same task gives the same bytes. Matplotlib is needed, which `pip install 'statetrack[plot]'`
+The same task gives the same bytes. Matplotlib is needed, which `pip install '.[plot]'`
 installs; without it, and for anything that cannot be drawn, a `StatetrackError` is raised.
 """
 

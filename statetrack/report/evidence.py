@@ -65,6 +65,8 @@ def bracket_lines(bracket: Bracket, symbols: Sequence[str], labels: Sequence[str
         proof = next(each for each in bracket.evidence if each.kind == bracket.proven_by)
         how = f"{proof.kind}: {proof.condition}" if proof.condition else proof.kind
         lines = [f"proven: every word of {to} is answered rightly ({how})"]
+    if bracket.expected is not None:
+        lines.append(f"expected: {bracket.expected.summary}")
     position = bracket.fails_at
     if failure is not None and failure.position == position:
         lines.append(f"fails: {failure_text(failure, symbols, labels)}")

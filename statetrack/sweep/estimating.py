@@ -2,9 +2,9 @@
 
 A *shape* is what the seconds of a step depend on: the model with its settings, the numbers of
 symbols and labels, the words of a batch and the replicas. Of each distinct one the first steps are
-timed after a step to warm up, and short evaluations; a total budget bounds the time for all. Points
-of a shape that was not timed are scaled from the nearest one by what they compute. Nothing is
-written.
+timed after a step to warm up, and short evaluations; a total budget bounds the time for all, but
+one shape of each model is timed whatever is left. Points of a shape that was not timed are scaled
+from the nearest one by what they compute. Nothing is written.
 
 What a step computes, and keeps for its gradients, is worked out first, on torch's `meta` device,
 which has shapes and no values: what does not fit into memory is refused, and of what would take too
@@ -214,7 +214,7 @@ def estimate(
     try:
         for place, (shape, work) in enumerate(_models_first(shapes)):
             left = budget - (time.perf_counter() - started)
-            if left > 0 or not costs:
+            if left > 0 or all(shape.model != timed.model for timed in costs):
                 about = work.about
                 tell(f"timing {place + 1} of {len(shapes)}: {about.row} on {about.column}")
                 costs[shape] = _measured(suite, work, max(left, 0.0) / (len(shapes) - place))

@@ -21,6 +21,7 @@ from tests.evidence.counterexamples import counterexamples
 from tests.evidence.extractions import extractions
 from tests.evidence.horizons import horizons
 from tests.evidence.representations import representations
+from tests.evidence.rounded import rounded
 from tests.evidence.soundness import FAMILIES, soundness
 
 SECONDS = 20.0
@@ -29,6 +30,7 @@ SECONDS = 20.0
 ATTACKS: dict[str, Callable[[int, float, int], Iterable[Check]]] = {
     "certificates": certificates,
     "soundness": soundness,
+    "rounded": rounded,
     "horizons": horizons,
     "counterexamples": lambda cases, seconds, seed: counterexamples(cases, seconds),
     "extractions": lambda cases, seconds, seed: extractions(cases // 4, seconds),
@@ -43,7 +45,10 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=240, help="cases of every attack")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--family", choices=[*FAMILIES], action="append", help="of soundness alone; repeatable"
+        "--family",
+        choices=[*FAMILIES],
+        action="append",
+        help="of soundness and rounded; repeatable",
     )
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of work, for one search")
     parser.add_argument("--json", type=Path, help="file for the results, others in it stay")
@@ -55,8 +60,10 @@ def main() -> int:
         checks: list[Check] = []
         print(name)
         attack = ATTACKS[name]
-        if name == "soundness" and given.family:
-            attack = partial(soundness, families=given.family)
+        if name in ("soundness", "rounded") and given.family:
+            attack = partial(
+                {"soundness": soundness, "rounded": rounded}[name], families=given.family
+            )
         for check in attack(given.cases, given.seconds, given.seed):
             checks.append(check)
             broken += len(check.broken)

@@ -127,6 +127,18 @@ class Arithmetic:
     readout_rounding: Floats  # [C, n], nonnegative
     blocks: tuple[slice, ...]  # coordinates that no matrix mixes with others
     rank_space: RankSpace | None = None
+    cast: Floats | None = None
+    """By which share of itself every coordinate is rounded after a step, [n]; None: not again."""
+    cast_floor: float = 0.0
+    """What such a rounding is off by, whatever the size of a coordinate."""
+    floor: Floats | None = None
+    """What is off by no share of a state, of every symbol, [V, n]; None: what `UNDERFLOW` says."""
+    readout_cast: float = 0.0
+    """By which share of itself a logit is rounded again."""
+    readout_floor: float = 0.0
+    """What a logit is off by, whatever its size."""
+    ceiling: float = LARGEST_SIZE
+    """The size of states that are never divided up to which nothing overflows."""
     span: float | None = None
     """The ratio of the largest sizes of a state and the smallest at which nothing underflows or
     overflows; infinite where states are never divided, None where numbers are real."""
@@ -192,7 +204,7 @@ def arithmetic_of(model: LinearModel) -> Both:
         matrices, rounding, size = _rotations(operators, unit)
     elif isinstance(running, DenseOperators | BlockOperators):
         matrices = exactly(running.dense())
-        counts = _gamma(_terms(matrices) + (terms is not None) + summed, unit)
+        counts = gamma(terms_of(matrices) + (terms is not None) + summed, unit)
         rounding = counts[..., None] * abs(matrices)
         size = len(first)
         if isinstance(operators, FactoredOperators):
@@ -205,7 +217,7 @@ def arithmetic_of(model: LinearModel) -> Both:
     elif isinstance(operators, ComplexDiagonalOperators):
         matrices, size = exactly(operators.dense()), 2
         moduli = np.hypot(*exactly(torch.view_as_real(operators.gains)).transpose(2, 0, 1))
-        rounding = 4 * unit * _assembled(moduli[..., None, None] * np.ones((2, 2)))
+        rounding = 4 * unit * assembled(moduli[..., None, None] * np.ones((2, 2)))
     else:
         raise Unsupported("operators of this structure")
     executed = Arithmetic(
@@ -214,14 +226,14 @@ def arithmetic_of(model: LinearModel) -> Both:
         first=first,
         first_rounding=np.zeros_like(first),
         readout=weight,
-        readout_rounding=_gamma(_terms(weight) + 1, unit)[:, None] * abs(weight),
+        readout_rounding=gamma(terms_of(weight) + 1, unit)[:, None] * abs(weight),
         blocks=tuple(slice(at, at + size) for at in range(0, len(first), size)),
         span=SPAN if model.scale_invariant else np.inf,
     )
     if terms is not None or bias is not None:
-        executed = _with_constant(executed, terms, bias, unit)
+        executed = with_constant(executed, terms, bias, unit)
     own = (executed.matrices.shape[-1] + 4) * OWN
-    return _both(
+    return both_of(
         executed,
         own * abs(executed.matrices) + of_sums,
         own * abs(executed.first),
@@ -236,7 +248,7 @@ def _require_range(*weights: Floats) -> None:
             raise Unsupported("weights that add up to more than 2^60")
 
 
-def _both(executed: Arithmetic, matrices: Floats, first: Floats, readout: Floats) -> Both:
+def both_of(executed: Arithmetic, matrices: Floats, first: Floats, readout: Floats) -> Both:
     """The arithmetic with bounds on the rounding of float64 added, and with nothing else."""
     real = replace(
         executed,
@@ -244,6 +256,11 @@ def _both(executed: Arithmetic, matrices: Floats, first: Floats, readout: Floats
         first_rounding=first,
         readout_rounding=readout,
         rank_space=None,
+        cast=None,
+        cast_floor=0.0,
+        floor=None,
+        readout_cast=0.0,
+        readout_floor=0.0,
         span=None,
     )
     _require_range(executed.matrices, executed.readout)
@@ -258,13 +275,14 @@ def _both(executed: Arithmetic, matrices: Floats, first: Floats, readout: Floats
     )
 
 
-def _gamma(count: Floats | int, unit: float) -> Floats:
+def gamma(count: Floats | int, unit: float) -> Floats:
+    """By which share of its magnitudes a sum of so many products is off: k u / (1 - k u)."""
     product = np.asarray(count, np.float64) * unit
     bound: Floats = product / (1 - product)
     return bound
 
 
-def _terms(matrices: Floats) -> Floats:
+def terms_of(matrices: Floats) -> Floats:
     """How many weights of each row are not zero."""
     counts: Floats = (matrices != 0).sum(-1).astype(np.float64)
     return counts
@@ -280,10 +298,10 @@ def _rotations(operators: RotationOperators, unit: float) -> tuple[Floats, Float
     accumulated = (LONGEST_PIECE + 2) * UNIT_OF_SUMS / unit
     largest = np.broadcast_to(abs(angles).max(0), angles.shape)
     bounds = (((rounded + accumulated) * largest + 9) * unit)[..., None, None] * np.ones((2, 2))
-    return _assembled(blocks), _assembled(bounds), 2
+    return assembled(blocks), assembled(bounds), 2
 
 
-def _assembled(blocks: Floats) -> Floats:
+def assembled(blocks: Floats) -> Floats:
     """Block-diagonal matrices [V, n, n] of blocks [V, N, b, b]."""
     num_symbols, count, size, _ = blocks.shape
     matrices = np.zeros((num_symbols, count, size, count, size))
@@ -309,9 +327,9 @@ def _factored(operators: FactoredOperators, first: Floats, weight: Floats, unit:
     leave = left * gains
     sizes = abs(leave)
     together = abs(right.T @ left) + (hidden + 4) * OWN * (abs(right).T @ abs(left))
-    leave_rounding = _gamma(terms + 3, unit) * sizes
+    leave_rounding = gamma(terms + 3, unit) * sizes
     read = int((left.any(1) & weight.any(0)).sum())  # C L sums these, wherever `right` is zero
-    of_logits = _gamma(read + terms + 3, unit)
+    of_logits = gamma(read + terms + 3, unit)
     _require_range(right.T, leave, abs(weight) @ abs(left), together[None] * abs(gains))
     taken = float(abs(right.T).sum(-1).max() * abs(gains).max())
     given = float(abs(left).sum(-1).max())
@@ -329,18 +347,18 @@ def _factored(operators: FactoredOperators, first: Floats, weight: Floats, unit:
         rank_space=RankSpace(
             enter=right.T,
             leave=leave,
-            enter_rounding=_gamma(coordinates + 1, unit) * abs(right.T),
+            enter_rounding=gamma(coordinates + 1, unit) * abs(right.T),
             leave_rounding=leave_rounding,
-            rounding=_gamma(terms + 3, unit) * together * abs(gains),
+            rounding=gamma(terms + 3, unit) * together * abs(gains),
             readout_rounding=abs(weight) @ (of_logits * sizes + leave_rounding),
-            first_rounding=_gamma(hidden, unit) * (abs(first) @ abs(right)),
+            first_rounding=gamma(hidden, unit) * (abs(first) @ abs(right)),
         ),
     )
     own = (rank + 4) * OWN
-    return _both(executed, own * (abs(leave) @ abs(right).T), own * abs(first), own * abs(weight))
+    return both_of(executed, own * (abs(leave) @ abs(right).T), own * abs(first), own * abs(weight))
 
 
-def _with_constant(
+def with_constant(
     found: Arithmetic, terms: Floats | None, bias: Floats | None, unit: float
 ) -> Arithmetic:
     """With one more coordinate, which is 1: what it is multiplied by is added."""
@@ -351,11 +369,11 @@ def _with_constant(
     matrices[:, size, size] = 1.0
     if terms is not None:
         matrices[:, :size, size] = terms
-        counts = _gamma(_terms(found.matrices) + 1, unit)
+        counts = gamma(terms_of(found.matrices) + 1, unit)
         rounding[:, :size, size] = counts * abs(terms)
     num_labels = len(found.readout)
     column = np.zeros(num_labels) if bias is None else bias
-    counts = _gamma(_terms(found.readout) + 1, unit)
+    counts = gamma(terms_of(found.readout) + 1, unit)
     return replace(
         found,
         matrices=matrices,

@@ -42,7 +42,9 @@ from statetrack.ops import (
     DenseOperators,
     DiagonalOperators,
     FactoredOperators,
+    rounded,
 )
+from statetrack.rounding import FORMATS, FloatFormat
 from statetrack.sources import Booleans, Floats, Integers
 
 MOST_STATES = 4096
@@ -72,13 +74,21 @@ class _Rounded(Exception):
     """Some step is not exact."""
 
 
-def closes_exactly(model: LinearModel, transitions: Edges, budget: SearchBudget) -> bool:
-    """Whether all states reached are computed exactly, are finitely many, and answer rightly."""
+def closes_exactly(
+    model: LinearModel,
+    transitions: Edges,
+    budget: SearchBudget,
+    within: FloatFormat = FORMATS["float32"],
+) -> bool:
+    """Whether all states reached are computed exactly, are finitely many, and answer rightly.
+
+    `within` is a type that every type of a step includes: all numbers of a step have to be of it.
+    """
     dtype = model.readout.weight.dtype
     if dtype not in (torch.float32, torch.float64):
         return False
     try:
-        steps = _steps(model)
+        steps = _steps(model, within)
     except _Rounded:
         return False
     symbols = [np.flatnonzero(transitions.source == s) for s in range(transitions.num_states)]
@@ -132,7 +142,7 @@ def _chunks_are_exact(model: LinearModel, states: Floats, symbols: Integers) -> 
 Step = Callable[[int, Floats], tuple[Floats, Floats, Floats]]
 
 
-def _steps(model: LinearModel) -> Step:
+def _steps(model: LinearModel, within: FloatFormat) -> Step:
     """A function of a symbol and a state: the next state, and logits with what they are off by."""
     with torch.no_grad():
         operators, table = model.running_operators(), model.additive_table()
@@ -141,7 +151,7 @@ def _steps(model: LinearModel) -> Step:
     bias = np.zeros(len(weight)) if model.readout.bias is None else exactly(model.readout.bias)
     unit = (weight.shape[1] + 2) * 2.0**-BITS * 2
     if isinstance(operators, FactoredOperators) and terms is None:
-        return _factored_steps(operators, weight, bias)
+        return _factored_steps(operators, weight, bias, within)
     gains = isinstance(operators, DiagonalOperators | ComplexDiagonalOperators)
     if not gains and not isinstance(operators, DenseOperators | BlockOperators):
         raise _Rounded
@@ -151,30 +161,32 @@ def _steps(model: LinearModel) -> Step:
 
     def step(symbol: int, state: Floats) -> tuple[Floats, Floats, Floats]:
         added = None if terms is None else terms[symbol]
-        after = exact_product(matrices[symbol], state, added)
+        after = exact_product(matrices[symbol], state, added, within)
         sizes = abs(weight) @ abs(after) + abs(bias)
         return after, weight @ after + bias, _off(sizes, unit, len(after))
 
     return step
 
 
-def _factored_steps(operators: FactoredOperators, weight: Floats, bias: Floats) -> Step:
+def _factored_steps(
+    operators: FactoredOperators, weight: Floats, bias: Floats, within: FloatFormat
+) -> Step:
     """The same through rank space and through the state itself, both of which occur."""
     left, right = exactly(operators.left), exactly(operators.right)
     gains = exactly(operators.gains)
-    core = np.array([exact_product(right.T, column, None) for column in left.T]).T
+    core = np.array([exact_product(right.T, column, None, within) for column in left.T]).T
     unit = (sum(left.shape) + 4) * 2.0**-BITS * 2
     sizes = abs(weight) @ abs(left)
     if not (sizes < LARGEST_LOGIT).all():
         raise _Rounded
 
     def step(symbol: int, state: Floats) -> tuple[Floats, Floats, Floats]:
-        narrow = exact_product(right.T, state, None)
-        gated = exact_product(np.diag(gains[symbol]), narrow, None)
+        narrow = exact_product(right.T, state, None, within)
+        gated = exact_product(np.diag(gains[symbol]), narrow, None, within)
         if not _in_range(np.stack([narrow, gated])):
             raise _Rounded
-        after = exact_product(left, gated, None)
-        exact_product(core, gated, None)
+        after = exact_product(left, gated, None, within)
+        exact_product(core, gated, None, within)
         summed = sizes @ abs(gated) + abs(bias)
         return after, weight @ after + bias, _off(summed, unit, left.size)
 
@@ -195,25 +207,39 @@ def _alone(matrices: Floats) -> Booleans:
     return found
 
 
-def exact_product(matrix: Floats, vector: Floats, added: Floats | None) -> Floats:
-    """The product (+ added). Raises `_Rounded` unless it is exact, of numbers in float32."""
+def exact_product(
+    matrix: Floats,
+    vector: Floats,
+    added: Floats | None,
+    within: FloatFormat = FORMATS["float32"],
+) -> Floats:
+    """The product (+ added). Raises `_Rounded` unless it is exact, of numbers of one type."""
     for numbers in (matrix, vector, added):
-        if numbers is not None and not np.array_equal(numbers, numbers.astype(np.float32)):
+        if numbers is not None and not _all_within(numbers, within):
             raise _Rounded
     products = matrix * vector
     if added is not None:
         products = np.column_stack([products, added])
-    if not _sums_are_exact(products).all():
+    if not _sums_are_exact(products, within).all():
         raise _Rounded
     total: Floats = products.sum(-1) + 0.0  # no negative zeros
     return total
 
 
-def _sums_are_exact(products: Floats) -> Booleans:
+def _all_within(numbers: Floats, within: FloatFormat) -> bool:
+    """Whether all numbers are of a type."""
+    tensor = torch.from_numpy(np.ascontiguousarray(numbers))
+    return torch.equal(rounded(tensor, within), tensor)
+
+
+def _sums_are_exact(products: Floats, within: FloatFormat) -> Booleans:
     """Whether the sum of each row is exact in any order."""
     units = lowest_bits(products)
+    sizes = abs(products).sum(-1)
+    if not ((units >= within.smallest) & (sizes <= within.largest)).all():
+        return np.zeros(len(units), bool)
     in_range = (units > 2.0**SMALLEST_EXPONENT) & (units < 2.0**LARGEST_EXPONENT)
-    fits: Booleans = in_range & (abs(products).sum(-1) < units * 2.0**BITS)
+    fits: Booleans = in_range & (sizes < units * 2.0 ** min(BITS, within.mantissa + 1))
     return fits
 
 

@@ -64,7 +64,6 @@ import torch
 
 from statetrack.evidence.budget import MULTIPLICATION, SearchBudget
 from statetrack.evidence.certificate.arithmetic import (
-    LARGEST_SIZE,
     OWN,
     RANGE,
     UNDERFLOW,
@@ -168,8 +167,8 @@ def certify_linear(subject: Subject, *, budget: SearchBudget, seed: int = 0) -> 
         return not_proven(f"the arithmetic of {error} is not covered", method=METHOD)
     if not all(np.isfinite(part).all() for part in (both.real.matrices, both.real.first)):
         return not_proven("a weight is not finite", method=METHOD)
-    search = _BestProof(budget)
-    for transitions, rounds in _automata(subject, minimal):
+    search = BestProof(budget)
+    for transitions, rounds in automata_of(subject, minimal):
         search.attempt(both, transitions, rounds)
         if budget.spent or search.order >= (ENOUGH, ENOUGH):
             break
@@ -179,7 +178,7 @@ def certify_linear(subject: Subject, *, budget: SearchBudget, seed: int = 0) -> 
     return search.certificate(time.monotonic() - began)
 
 
-class _BestProof:
+class BestProof:
     """The best proof so far, with the arithmetic, centres and transitions that it is of."""
 
     def __init__(self, budget: SearchBudget) -> None:
@@ -232,7 +231,7 @@ class _BestProof:
         return _certificate(self.best, *self._found, self.complete, seconds)
 
 
-def _gauges(both: Both, transitions: Edges, search: _BestProof) -> Iterator[Both]:
+def _gauges(both: Both, transitions: Edges, search: BestProof) -> Iterator[Both]:
     """The arithmetic with the operators divided by factors that fit centres, as far as of use.
 
     They start from 1, and where nothing is proven yet from the largest moduli of eigenvalues, which
@@ -269,7 +268,7 @@ def _fitted(both: Both, transitions: Edges, factors: Floats, budget: SearchBudge
     return factors if np.isfinite(factors).all() and (factors > 0).all() else None
 
 
-def _automata(subject: Subject, minimal: Edges) -> Iterator[tuple[Edges, int]]:
+def automata_of(subject: Subject, minimal: Edges) -> Iterator[tuple[Edges, int]]:
     """The automata to take centres of, each with the rounds of averaging.
 
     The smallest machine, and where that has fewer states the automaton as it is given.
@@ -403,6 +402,11 @@ def compare(
     sizes = abs(centres)
     residuals = residuals_of(matrices, centres, transitions)
     spread = np.matmul(sizes, rounding.transpose(0, 2, 1))[symbol, source]
+    if arithmetic.floor is not None:
+        spread += arithmetic.floor[symbol]
+    if arithmetic.cast is not None:
+        spread += arithmetic.cast * (sizes[target] + abs(residuals) + spread)
+        spread += arithmetic.cast_floor * (arithmetic.cast > 0)
     spread += sizes[target] * OWN + UNDERFLOW * sizes.max()
     terms = [_size(part, residuals, spread, defect).max() for part in parts]
     start = (arithmetic.first - centres[transitions.start])[None]
@@ -470,6 +474,8 @@ def _gains(
 def _off(arithmetic: Arithmetic, images: Floats, sizes: Floats, defect: Floats) -> Floats:
     """By how much images [V, n, m] of vectors of magnitudes [n, m] may be off: [V, n, m]."""
     off = arithmetic.rounding @ sizes + (len(defect) * OWN) * images
+    if arithmetic.cast is not None:
+        off += arithmetic.cast[:, None] * (images + off)
     off += sizes * OWN + UNDERFLOW * sizes.max(0)
     found: Floats = off + 2 * defect @ (images + off)
     return found
@@ -482,7 +488,7 @@ def _range(arithmetic: Arithmetic, centres: Floats, parts: Sequence[Subspace]) -
     reach = np.array([part.reach.max() for part in parts])
     largest = float(abs(centres).max())
     if np.isinf(arithmetic.span):
-        return Range(None, np.zeros((0, 2, len(parts))), LARGEST_SIZE - largest, reach)
+        return Range(None, np.zeros((0, 2, len(parts))), arithmetic.ceiling - largest, reach)
     rows = np.arange(len(centres))
     logits = centres @ arithmetic.readout.T
     read = arithmetic.readout[logits.argmax(1)] - arithmetic.readout[logits.argmin(1)]
@@ -520,6 +526,7 @@ def _readouts(
     num_labels = len(arithmetic.readout)
     values = centres[at] @ arithmetic.readout.T
     spread = abs(centres[at]) @ arithmetic.readout_rounding.T
+    spread += arithmetic.readout_floor + arithmetic.readout_cast * (abs(values) + spread)
     wrong = np.arange(num_labels) != answer[:, None]
     rows = np.arange(len(at))
     margins = values[rows, answer][:, None] - values
@@ -531,6 +538,7 @@ def _readouts(
     for place, part in enumerate(parts):
         seen = arithmetic.readout @ part.columns
         off = arithmetic.readout_rounding @ part.reach
+        off += arithmetic.readout_cast * (part.dual(seen) + off)
         differences = seen[:, None] - seen[None]
         cost[:, :, place] = part.dual(differences) + off[:, None] + off + lost * part.reach.max()
     return margins[pairs, others], cost[answer[pairs], others] * UP, (answer[pairs], others)

@@ -29,9 +29,10 @@ S states, V symbols, C labels, D numbers of a state, N boxes.
 
 from __future__ import annotations
 
+import copy
 import time
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import torch
@@ -41,8 +42,9 @@ from statetrack.evidence.budget import BOX, MULTIPLICATION, SearchBudget
 from statetrack.evidence.kinds.certificate import Certificate, not_proven
 from statetrack.evidence.records import Verdict
 from statetrack.evidence.subject import Subject
-from statetrack.models import WithBoxes
-from statetrack.ops import FLOAT32, UNITS_OF_A_FUNCTION, Box
+from statetrack.models import Rounded, WithBoxes
+from statetrack.ops import FLOAT32, UNITS_OF_A_FUNCTION, Box, rounded
+from statetrack.rounding import FORMATS
 from statetrack.sources import Automaton, Integers
 
 MOST_BOXES: Final = 20_000
@@ -82,12 +84,20 @@ def certify_saturating(
     not what is proven. Attempts that end with many boxes are continued up to `most_boxes`.
     """
     begin = time.monotonic()
-    model = subject.in_precision(torch.float64).model.cpu()
+    under = subject.model if isinstance(subject.model, Rounded) else None
+    if under is not None and (missing := _not_covered(under)):
+        return not_proven(missing, method=METHOD)
+    plain = subject.in_precision(torch.float64).model if under is None else copy.deepcopy(under)
+    model = plain.cpu()
     if subject.dtype not in (torch.float32, torch.float64):
         return not_proven(f"rounding in {subject.dtype} is not counted", method=METHOD)
     if max(float(weight.abs().max()) for weight in model.parameters()) > LARGEST_WEIGHT:
         return not_proven("a weight is beyond 2^40, or not finite", method=METHOD)
-    network = Network(Subject(model, subject.automaton))
+    network: Network
+    if under is None:
+        network = Network(Subject(model, subject.automaton))
+    else:
+        network = CastNetwork(subject, under, unit_of(under))
     alike = torch.ones(network.automaton.num_states, network.first.lower.shape[-1])
     attempts = [(size, alike.double()) for size in GROWN_ALIKE]
     needed, growth = network.growth(seed)
@@ -141,23 +151,28 @@ def _certificate(best: Cover, growth: float, complete: bool, seconds: float) -> 
 class Network:
     """A model's boxes, beside its automaton."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: Subject, unit: float = FLOAT32) -> None:
         assert isinstance(subject.model, WithBoxes)
         self.subject = subject
+        self.unit = unit
         self.model: WithBoxes = subject.model
         self.automaton: Automaton = subject.automaton
         point = self.model.flat(subject.first(1))
-        self.first = Box(point, point).grown(UNITS_OF_A_FUNCTION * FLOAT32)
+        self.first = Box(point, point).grown(UNITS_OF_A_FUNCTION * unit)
         self.output = torch.from_numpy(self.automaton.output.copy())
 
     def images(self, box: Box, symbols: Tensor) -> Box:
         """Boxes that contain what symbols make of boxes, in float32 too."""
-        return self.model.box_step(symbols, box, FLOAT32)
+        return self.model.box_step(symbols, box, self.unit)
+
+    def kept(self, box: Box) -> Box:
+        """The boxes themselves."""
+        return box
 
     def worst_leads(self, box: Box, states: Tensor) -> tuple[Tensor, Tensor]:
         """Of boxes in automaton states: the right label's lead, at least, and the widest lead."""
         labels = self.output[states]
-        found = self.model.box_leads(box, labels, FLOAT32)
+        found = self.model.box_leads(box, labels, self.unit)
         others = found.scatter(-1, labels.unsqueeze(-1), -torch.inf)
         if others.shape[-1] == 1:
             others = torch.full_like(others, -torch.inf)
@@ -215,11 +230,79 @@ class Network:
         return words, states
 
 
+class CastNetwork(Network):
+    """The same under a rounding model: the next state is cast after its logits are read.
+
+    A cast never decreases, so that bounds are cast. `unit` is twice the roundoff of the type of
+    sums, which leaves room for weights that are rounded to it.
+    """
+
+    def __init__(self, subject: Subject, model: Rounded, unit: float) -> None:
+        assert isinstance(model.model, WithBoxes)
+        self._rounding = model.rounding
+        wide = copy.deepcopy(model.model).double().cpu()
+        super().__init__(Subject(wide, subject.automaton), unit)
+        self.first = self.kept(self.first)
+        read, readout = wide.get_submodule("readout"), model.rounding.format("readout")
+        assert isinstance(read, torch.nn.Linear)
+        sizes = read.weight.abs().sum(1) + read.bias.abs()  # of logits of numbers in [-1, 1]
+        self.off = torch.zeros_like(sizes)
+        if readout is not None:
+            self.off = 1.01 * readout.unit * sizes + readout.smallest  # with their own rounding
+
+    def kept(self, box: Box) -> Box:
+        """The box of cast states, and of states that are not where only some are cast."""
+        to, saturate = self._rounding.format("state"), self._rounding.saturate
+        cast = box.mapped(lambda bound: rounded(bound, to, saturate=saturate))
+        if self._rounding.every == 1:
+            return cast
+        return Box(torch.minimum(box.lower, cast.lower), torch.maximum(box.upper, cast.upper))
+
+    def worst_leads(self, box: Box, states: Tensor) -> tuple[Tensor, Tensor]:
+        """The same with what a cast of logits is off by, of the right one and of the others."""
+        margins, widest = super().worst_leads(box, states)
+        return margins - self.off[self.output[states]] - self.off.max(), widest
+
+
+def unit_of(model: Rounded) -> float:
+    """Twice the roundoff of one operation, and twice that of float64, in which bounds are."""
+    sums = model.rounding.format("accumulation")
+    assert sums is not None
+    return 2 * max(sums.unit, 2 * FORMATS["float64"].unit) * (1 + 2.0**-10)
+
+
+def _not_covered(model: Rounded) -> str:
+    """What of a rounding model is not counted of networks, in words; empty where all is."""
+    products, sums = model.rounding.format("products"), model.rounding.format("accumulation")
+    assert sums is not None
+    if products is not None:
+        return f"factors of matrix products in {model.rounding.products} are not counted"
+    if sums.exponent < FORMATS["float32"].exponent:
+        return f"sums of small numbers in {model.rounding.accumulation} are not counted"
+    return ""
+
+
+class Followable(Protocol):
+    """What `Cover` asks of a network."""
+
+    automaton: Automaton
+    first: Box
+
+    def images(self, box: Box, symbols: Tensor) -> Box:
+        """Boxes that contain what symbols make of boxes, as logits are read of it."""
+
+    def kept(self, box: Box) -> Box:
+        """Boxes that contain what is kept of these."""
+
+    def worst_leads(self, box: Box, states: Tensor) -> tuple[Tensor, Tensor]:
+        """Of boxes in automaton states: the right label's lead, at least, and the widest lead."""
+
+
 @dataclass
 class Cover:
     """Boxes that cover the states of a network: those that were found, and what they prove."""
 
-    network: Network
+    network: Followable
     grown: Tensor  # [S, D]: by how much a new box is larger than an image
     most_boxes: int
     proven: int = 0
@@ -288,6 +371,7 @@ class Cover:
                 self.reason = f"a box of state '{state}' has no single answer"
                 return False
             self.margin = min(self.margin, float(margins.min()))
+        images = self.network.kept(images)
         for state in after.unique().tolist():
             self._cover(state, images.part(after == state))
             if self.num_boxes >= self.most_boxes:

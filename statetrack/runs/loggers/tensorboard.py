@@ -1,7 +1,7 @@
 """TensorBoard's event files, by tensorboardX: `tensorboard --logdir RUN/tensorboard`.
 
 Every replica has a folder of its own, so that TensorBoard draws its curves over those of the
-others. `pip install 'statetrack[tensorboard]'` installs tensorboardX.
+others. `pip install '.[tensorboard]'` installs tensorboardX.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Weights & Biases: a run in `RUN/wandb`, offline unless WANDB_MODE says otherwise.
 
 Offline, nothing is sent anywhere; `wandb sync RUN/wandb/offline-run-*` sends it when you want.
-`pip install 'statetrack[wandb]'` installs wandb.
+`pip install '.[wandb]'` installs wandb.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A task whose machine dies is begun again on another one, and goes on from the checkpoint in the
 run's folder, which all machines share. Ray is an optional dependency, which `pip install
-'statetrack[ray]'` installs.
+'.[ray]'` installs.
 """
 
 from __future__ import annotations

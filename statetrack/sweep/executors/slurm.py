@@ -3,7 +3,7 @@
 A job that is preempted, or that comes near the end of its time, writes a checkpoint and is put
 back into the queue. Where the process that submitted the jobs is killed, they go on; begun again,
 it waits for those that still run, and submits the others. submitit is an optional dependency, which
-`pip install 'statetrack[slurm]'` installs.
+`pip install '.[slurm]'` installs.
 """
 
 from __future__ import annotations
