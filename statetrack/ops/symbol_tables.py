@@ -59,7 +59,7 @@ class _Contraction(LaneFunction):
 def lookup(table: Tensor, symbols: Tensor) -> Tensor:
     """Row `symbols[b, t]` of `table` `[V, *K]` at `[t, b]`: `[T, B, *K]`, contiguous.
 
-    Of R replicas, with a table [R, V, *K] and symbols [R, B, T]: [T, R, B, *K].
+    Of R replicas, with a table `[R, V, *K]` and symbols `[R, B, T]`: `[T, R, B, *K]`.
     """
     assert symbols.dim() in (2, 3), "symbols are [B, T] or [R, B, T]"
     own = symbols.dim() - 1
