@@ -29,6 +29,9 @@ NUM_SYMBOLS, NUM_LABELS = 5, 3
 IN_COMMANDS = "train, eval, predict and report work"
 """The property that a run of two steps has."""
 
+EIGENVALUES, MOST_STEPS = "eigenvalues of steps are as claimed", 3
+"""Another property, and how many steps are measured for it."""
+
 TRIED = "s3"
 SMALLEST: dict[str, Any] = {
     **{"steps": 2, "batch_size": 4, "validation_words": 8, "threads": 1, "device": "cpu"},
@@ -65,8 +68,10 @@ def check(
     Among other properties: logits have the right shape, and those of a position depend on no later
     symbol; reading step by step gives the same as reading at once; every weight has a gradient;
     a population is trained as each of its replicas alone; saved weights give the same logits.
-    Models are built with their default settings. At last, a run of two steps is trained, evaluated,
-    predicted and reported. The exit code is 1 if any property does not hold.
+    Models are built with their default settings. The eigenvalues that steps have at first weights
+    are shown beside those that the settings' class of recurrence claims. At last, a run of two
+    steps is trained, evaluated, predicted and reported. The exit code is 1 if any property does
+    not hold.
 
     Examples:
         statetrack check mine.py
@@ -77,7 +82,7 @@ def check(
     for name, each in _chosen(file, model).items():
         found[name] = models.check_model(each, num_symbols=NUM_SYMBOLS, num_labels=NUM_LABELS)
         if found[name][0].ok:
-            found[name].append(_in_commands(name))
+            found[name] += [_eigenvalues(name), _in_commands(name)]
     if as_json:
         print_json({name: [asdict(each) for each in findings] for name, findings in found.items()})
     else:
@@ -102,6 +107,27 @@ def _chosen(file: Path, model: str) -> Mapping[str, type[models.SequenceModel]]:
             f"--model {model}: {file} registers no such model.{nearest_or_known(model, own)}"
         )
     return {model: own[model]} if model else own
+
+
+def _eigenvalues(name: str) -> models.Finding:
+    """Whether the eigenvalues of steps are some that the settings claim, and which they are."""
+    try:
+        made = models.make_model(name, TRIED)
+        claimed, drawn = models.claimed_eigenvalues(made), models.with_random_inputs(made)
+        over = {"symbols": models.step_eigenvalues(made, NUM_SYMBOLS, most=MOST_STEPS)}
+        if drawn is not None:
+            over["random inputs"] = models.step_eigenvalues(drawn, NUM_SYMBOLS, most=MOST_STEPS)
+    except SettingsError as why:
+        return models.Finding(EIGENVALUES, True, f"not measured: {why}")
+    except Exception as error:  # the model may raise any class of exception
+        return models.Finding(EIGENVALUES, False, models.told(error))
+    said = "; ".join(f"over {where} {each}" for where, each in over.items())
+    if claimed is None:
+        return models.Finding(EIGENVALUES, True, f"{said}; none are claimed")
+    said += f"; claimed {claimed}"
+    if all(each.lacks_negative(claimed) for each in over.values()):
+        said += ", and none below 0 was found"
+    return models.Finding(EIGENVALUES, not any(e.beyond(claimed) for e in over.values()), said)
 
 
 def _in_commands(name: str) -> models.Finding:

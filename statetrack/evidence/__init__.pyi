@@ -29,12 +29,14 @@ from .kinds.representation import LearnedGroup as LearnedGroup
 from .kinds.representation import Plane as Plane
 from .kinds.representation import Representation as Representation
 from .kinds.representation import Spectrum as Spectrum
+from .kinds.step_eigenvalues import RealisedEigenvalues as RealisedEigenvalues
 from .kinds.worst_case import NONE_FAILS as NONE_FAILS
 from .kinds.worst_case import NONE_TRIED as NONE_TRIED
 from .kinds.worst_case import Expected as Expected
 from .kinds.worst_case import Family as Family
 from .kinds.worst_case import WorstCase as WorstCase
 from .nerode_scores import find_myhill_nerode as find_myhill_nerode
+from .realised_eigenvalues import find_step_eigenvalues as find_step_eigenvalues
 from .records import EVIDENCE as EVIDENCE
 from .records import Drawing as Drawing
 from .records import Evidence as Evidence

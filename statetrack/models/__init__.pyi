@@ -23,6 +23,10 @@ from ._construction import check_memory as check_memory
 from ._construction import free_memory as free_memory
 from ._construction import make_model as make_model
 from ._construction import without_values as without_values
+from ._eigenvalue_range import StepEigenvalues as StepEigenvalues
+from ._eigenvalues import claimed_eigenvalues as claimed_eigenvalues
+from ._eigenvalues import step_eigenvalues as step_eigenvalues
+from ._eigenvalues import with_random_inputs as with_random_inputs
 from ._registry import MODEL_FACTS as MODEL_FACTS
 from ._registry import MODELS as MODELS
 from ._rounded import Rounded as Rounded
