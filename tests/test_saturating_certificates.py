@@ -24,9 +24,9 @@ BUILT = [
 ]
 
 
-def built(model, task):
+def built(model, task, **settings):
     """A network with weights set by hand, in float32, that follows a task."""
-    return constructions.build(task, model).model
+    return constructions.build(task, model, **settings).model
 
 
 def certify(model, task, **caps):

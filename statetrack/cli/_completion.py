@@ -149,6 +149,7 @@ NAMES: Mapping[tuple[str, str], Names] = {
     ("what", "WHAT"): lists,
     ("what", ""): tasks,
     ("name", ""): _any_name,
+    ("names", "[NAME ...]"): _any_name,
     ("run", ""): runs,
     ("resume", ""): runs,
     ("runs", "[RUNS ... | SUITE]"): _runs_and_suites,
