@@ -68,7 +68,7 @@ class Registry(Mapping[str, T], Generic[T]):
         self.kind = kind
         self._find = find
         self._listing = listing
-        self._hint = hint
+        self.hint = hint
         self._entry_points = entry_points
         self._open_sets = dict(open_sets or {})
         self.aliases: Mapping[str, Alias] = dict(aliases or {})
@@ -137,7 +137,7 @@ class Registry(Mapping[str, T], Generic[T]):
                 hint = nearest(name, self)
                 raise UnknownNameError(
                     f"there is no {self.kind} '{name}'.{hint} "
-                    f"`{self._listing}` shows all {len(self)}.{self._hint}"
+                    f"`{self._listing}` shows all {len(self)}.{self.hint}"
                 )
             self._loading = name
             try:

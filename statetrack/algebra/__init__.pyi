@@ -20,6 +20,7 @@ from .krohn_rhodes import Cascade as Cascade
 from .krohn_rhodes import cascade_of as cascade_of
 from .lattices import IntegerAction as IntegerAction
 from .lattices import action_on as action_on
+from .lattices import echelon_rows as echelon_rows
 from .machine import Machine as Machine
 from .machine import needed_machine as needed_machine
 from .merging import Merging as Merging

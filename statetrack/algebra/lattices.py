@@ -15,6 +15,7 @@ S states, V symbols, d dimensions.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,6 +71,26 @@ def action_on(functions: Integers, actions: Integers) -> IntegerAction:
     return IntegerAction(matrices, points)
 
 
+def echelon_rows(rows: Iterable[Sequence[int]]) -> list[list[int]]:
+    """Rows in echelon form that generate the lattice that some rows of whole numbers generate."""
+    left = [list(row) for row in rows if any(row)]
+    basis: list[list[int]] = []
+    for place in range(len(left[0]) if left else 0):
+        mine = [row for row in left if row[place]]
+        left = [row for row in left if not row[place]]
+        while len(mine) > 1:
+            mine.sort(key=lambda row: abs(row[place]))
+            first, rest = mine[0], mine[1:]
+            mine = [first]
+            for row in rest:
+                times = row[place] // first[place]
+                row = [own - times * other for own, other in zip(row, first, strict=True)]
+                if any(row):
+                    (mine if row[place] else left).append(row)
+        basis += mine
+    return basis
+
+
 def saturated(functions: Integers) -> Integers:
     """A reduced basis `[d, S]` of all integer-valued functions in the span of independent ones.
 
@@ -79,21 +100,8 @@ def saturated(functions: Integers) -> Integers:
     Raises `ArithmeticError` where numbers become too large.
     """
     short = reduced(functions)
-    columns = [[int(value) for value in column] for column in short.T]  # a point each
-    size, basis = len(short), []
-    for place in range(size):
-        left = [column for column in columns if column[place]]
-        columns = [column for column in columns if not column[place]]
-        while len(left) > 1:
-            left.sort(key=lambda column: abs(column[place]))
-            first, rest = left[0], left[1:]
-            left = [first]
-            for column in rest:
-                times = column[place] // first[place]
-                column = [own - times * other for own, other in zip(column, first, strict=True)]
-                (left if column[place] else columns).append(column)
-        assert left, "functions are independent"
-        basis.append(left[0])
+    basis = echelon_rows(short.T.tolist())  # of points
+    assert len(basis) == len(short), "functions are independent"
     if all(abs(column[place]) == 1 for place, column in enumerate(basis)):
         return short
     rows = []

@@ -442,7 +442,7 @@ def _chosen(name: str, words: Sequence[str]) -> tuple[str, Settings]:
     """A model's own text, and its settings."""
     if name not in models.MODELS:
         hint = nearest(name, models.MODELS) or " `statetrack list models` shows all."
-        hint += " A model of your own file needs --plugin FILE.py."
+        hint += models.MODELS.hint
         if "," not in name and not name.startswith("-"):
             raise UnknownNameError(f"--models: there is no model '{name}'.{hint}")
         raise UnknownNameError(

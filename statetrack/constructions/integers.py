@@ -22,6 +22,7 @@ from statetrack.algebra import (
     ChosenFunctions,
     Machine,
     action_on,
+    echelon_rows,
     narrowest_rational,
     rational_functions,
     smallest_rational_blocks,
@@ -170,21 +171,7 @@ def _own_terms(matrices: Floats) -> Terms:
 
 def _echelon_rows(matrix: Integers) -> Integers:
     """Rows `[rank, n]` that generate the lattice that the rows of a matrix generate."""
-    left = [row for row in matrix.tolist() if any(row)]
-    basis = []
-    for place in range(matrix.shape[1]):
-        mine = [row for row in left if row[place]]
-        left = [row for row in left if not row[place]]
-        while len(mine) > 1:
-            mine.sort(key=lambda row: abs(row[place]))
-            first, rest = mine[0], mine[1:]
-            mine = [first]
-            for row in rest:
-                times = row[place] // first[place]
-                row = [own - times * other for own, other in zip(row, first, strict=True)]
-                if any(row):
-                    (mine if row[place] else left).append(row)
-        basis += mine
+    basis = echelon_rows(matrix.tolist())
     return np.array(basis, np.int64).reshape(-1, matrix.shape[1])
 
 
