@@ -14,7 +14,7 @@ from statetrack.algebra import Need
 from statetrack.report.entries import FIELDS, Entry, Gathered, horizon_of_entry, worst_text
 from statetrack.report.evidence import bracket_lines, evidence_lines
 from statetrack.report.table import interval, share
-from statetrack.report.verdicts import published_text
+from statetrack.report.verdicts import WORDS, published_text
 from statetrack.runs import EvaluationRow, judged
 from statetrack.scoring import rounded_down, wilson
 from statetrack.sweep import Compared
@@ -25,7 +25,7 @@ Expected = Literal["can", "cannot", "size", "open", "none"]
 Reached = Literal["right", "partly", "floor", "nothing"]
 """What the selected replica reached: right on every word; above the floor; not even that."""
 
-MARKS = {"agrees": "✓", "differs": "≠", "not comparable": "∅"}
+MARKS = {"agrees": "✓", "differs": "≠", "impossible": "⊥", "not comparable": "∅"}
 """The sign before each verdict on a published number."""
 
 MEASURES = {
@@ -41,6 +41,7 @@ TRUSTS = {
     "primary": "read in the paper",
     "second-hand": "second-hand: read in a digest",
     "figure": "read off a figure",
+    "sentence": "read in a sentence about many numbers",
 }
 """Where a published number was read."""
 
@@ -394,7 +395,9 @@ class Place:
         parts.append(f"predicted: {self.expected_text}")
         if self.agreement.disagrees:
             parts.append(self.agreement.outcome)
-        parts += [f"published {published_text(each)}, {each.verdict}" for each in self.published]
+        parts += [
+            f"published {published_text(each)}, {WORDS[each.verdict][0]}" for each in self.published
+        ]
         return "; ".join(parts)
 
 
