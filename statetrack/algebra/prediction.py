@@ -166,6 +166,37 @@ class Need:
     """A value below which none does, whatever the other settings are; None where none is known."""
 
     @property
+    def bounds(self) -> str:
+        """Which values do, as it is printed everywhere.
+
+        `hidden >= 5` where all from 5 on do and no other, `hidden >= 3 (5 is enough)` where none
+        below 3 does, `hidden 37 is enough` where less may do too, `layers ?` where no number is
+        known, `any heads` where all do.
+        """
+        if self.value == 0:
+            return f"any {self.setting}"
+        enough = f"{self.value:,} is enough" if self.value is not None else "?"
+        if self.smallest:
+            return f"{self.setting} >= {self.value:,}"
+        if self.least is None or self.least <= 1:
+            return f"{self.setting} {enough}"
+        return f"{self.setting} >= {self.least:,} " + ("?" if enough == "?" else f"({enough})")
+
+    @property
+    def lack(self) -> str:
+        """By how much the given value is too small, or smaller than is known to be enough.
+
+        `block_size 2 < 3 (5 is enough)`, `block_size 1 < 2` where no other bound is known, and
+        `rank 6 (60 is enough)` where 6 may be enough too.
+        """
+        below = self.value if self.smallest else self.least
+        told = f"{self.setting} {self.given:,}"
+        if below is not None and self.given < below:
+            told += f" < {below:,}"
+        known = self.value is not None and self.value != below
+        return f"{told} ({self.value:,} is enough)" if known else told
+
+    @property
     def met(self) -> Answer:
         """Whether the value that the model has is enough."""
         if self.value is not None and self.given >= self.value:

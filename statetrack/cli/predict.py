@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
@@ -49,10 +50,11 @@ def predictions(
 
     For one task, with the theorem and its source for every model; for several, a table. A model
     has its default settings, but for the options behind its name, which are those that `train`
-    has for it. A size is a value of the named setting: `=` means that no smaller one suffices,
-    `<=` that a construction needs no more, `layers ?` that some number does, and [has 2] that the
-    model has less. *as set* says whether the model can with the settings that it has, and
-    *generalises*, of causal attention, whether what it learns on short words holds on longer ones.
+    has for it. A size is a value of the named setting: `hidden >= 2` means that 2 is enough and
+    no less, `hidden >= 2 (3 is enough)` that less than 2 is not, `hidden 37 is enough` that less
+    may be, `layers ?` that some number is, and [has 2] that the model has less. *as set* says
+    whether the model can with the settings that it has, and *generalises*, of causal attention,
+    whether what it learns on short words holds on longer ones.
 
     Examples:
         statetrack predict s5
@@ -162,21 +164,15 @@ def _draw_tasks(found: Mapping[str, Mapping[str, theory.Prediction]], console: C
 
 
 def _size(found: theory.Prediction) -> str:
-    """`block_size = 3` where no smaller size suffices, `rank <= 9 [has 4]` where 9 suffices.
-
-    `layers ?` where no number is known to be enough, `any householders` where every one is.
-    """
-    sizes = (_need(need).replace(" ", report.NO_BREAK) for need in found.needs)
+    """The bounds of every size, with what the model has where that is less than is known to do."""
+    sizes = (
+        _breaking(f"{need.bounds}{f' [has {need.given}]' if need in found.unmet else ''}")
+        for need in found.needs
+    )
     return ", ".join(sizes) if found.can == "yes" else ""
 
 
-def _need(need: theory.Need) -> str:
-    if need.value == 0:
-        return f"any {need.setting}"
-    at_least = need.value if need.value is not None else need.least
-    has = f" [has {need.given}]" if at_least is not None and need.given < at_least else ""
-    if need.smallest:
-        return f"{need.setting} = {need.value}{has}"
-    below = f"{need.least} <= " if need.least is not None and need.least > 1 else ""
-    enough = f" <= {need.value}" if need.value is not None else "" if below else " ?"
-    return f"{below}{need.setting}{enough}{has}"
+def _breaking(text: str) -> str:
+    """Bounds that break into lines before a bracket."""
+    whole = text.replace(" ", report.NO_BREAK)
+    return re.sub(rf"{report.NO_BREAK}(?=[\[(])", " ", whole)
