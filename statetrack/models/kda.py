@@ -96,6 +96,8 @@ class KDAFactors(NamedTuple):
 class KDAMixer(AffineMixer[tuple[Window, Tensor], KDAFactors]):
     """A delta rule in every head, before which each row of the state decays by its own gate."""
 
+    normalises_keys = True
+
     def __init__(self, settings: KDASettings) -> None:
         super().__init__()
         width, heads = settings.width, settings.heads
@@ -135,7 +137,7 @@ class KDAMixer(AffineMixer[tuple[Window, Tensor], KDAFactors]):
     def terms(self, inputs: Tensor, window: Window) -> tuple[KDAFactors, Window]:
         """Queries, keys, values, betas and gates, by head."""
         projected, window = self.convolution.scan(self.project(inputs), window)
-        rows = self.activation(widened(projected))
+        rows = self.loaded(self.activation(widened(projected)))
         queries, keys, values = queries_keys_values(
             rows, self.sizes, self.key_shape[-1], kernel=self.kernel
         )
