@@ -43,6 +43,7 @@ OPEN = predicted("yes", Need("rank", 60, 6))
 def compared(verdict: Any, published: float = 1.0, **changed: Any) -> Compared:
     given: dict[str, Any] = {
         "row": "bilinear",
+        "rows": ("bilinear",),
         "column": "parity",
         "source": "Table 1",
         "reference": "Some authors 2025, arXiv:2505.21749",

@@ -178,6 +178,11 @@ class Gathered:
     training: str = ""
     command: str = ""
 
+    @property
+    def compared(self) -> tuple[Compared, ...]:
+        """Every published number once: one may stand for several entries."""
+        return tuple(dict.fromkeys(each for entry in self.entries for each in entry.compared))
+
     def find(self, row: str, column: str) -> Entry | None:
         """The entry at a place of the table."""
         return next((e for e in self.entries if (e.row, e.column) == (row, column)), None)

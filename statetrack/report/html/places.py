@@ -13,7 +13,7 @@ from typing import Literal
 from statetrack.report.entries import FIELDS, Entry, Gathered, horizon_of_entry, worst_text
 from statetrack.report.evidence import bracket_lines, evidence_lines
 from statetrack.report.table import interval, share
-from statetrack.report.verdicts import published_text
+from statetrack.report.verdicts import WORDS, published_text
 from statetrack.runs import DISAGREEMENTS, VERDICTS, EvaluationRow, Judged
 from statetrack.scoring import wilson
 from statetrack.sweep import Compared
@@ -24,7 +24,7 @@ Expected = Literal["can", "cannot", "size", "open", "none"]
 Reached = Literal["right", "partly", "floor", "nothing"]
 """What the selected replica reached: right on every word; above the floor; not even that."""
 
-MARKS = {"agrees": "✓", "differs": "≠", "not comparable": "∅"}
+MARKS = {"agrees": "✓", "differs": "≠", "impossible": "⊥", "not comparable": "∅"}
 """The sign before each verdict on a published number."""
 
 MEASURES = {
@@ -40,6 +40,7 @@ TRUSTS = {
     "primary": "read in the paper",
     "second-hand": "second-hand: read in a digest",
     "figure": "read off a figure",
+    "sentence": "read in a sentence about many numbers",
 }
 """Where a published number was read."""
 
@@ -336,7 +337,9 @@ class Place:
         parts.append(f"predicted: {self.expected_text}")
         if self.notable:
             parts.append(self.verdict)
-        parts += [f"published {published_text(each)}, {each.verdict}" for each in self.published]
+        parts += [
+            f"published {published_text(each)}, {WORDS[each.verdict][0]}" for each in self.published
+        ]
         return "; ".join(parts)
 
 

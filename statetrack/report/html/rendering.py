@@ -49,7 +49,7 @@ def page(report: Gathered) -> str:
     ]
     without = [place for place in places if not (place.entry.row and place.entry.column)]
     entries = report.entries
-    compared = [each for entry in entries for each in entry.compared]
+    compared = report.compared
     environment = _environment()
     return environment.get_template("page.html").render(
         report=report,
