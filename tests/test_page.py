@@ -161,7 +161,7 @@ def text() -> str:
 @pytest.mark.parametrize(
     ("prediction", "kind", "said"),
     [
-        (CAN, "can", "can: hidden ≥ 2"),
+        (CAN, "can", "can: hidden = 2"),
         (predicted("yes", Need("rank", 3, 8)), "can", "can: rank 3 is enough"),
         (predicted("yes"), "can", "can"),
         (CANNOT, "cannot", "cannot"),

@@ -593,7 +593,9 @@ def test_predict_prints_sizes_reasons_and_tables(
     monkeypatch.setenv("COLUMNS", "200")
     code, one, _ = run_predict(capsys, "s4", "--models", "bilinear-block,rnn")
     assert code == 0
-    assert "block_size = 3" in one and "hidden <= 577" in one and "ACC0" in one and "S4" in one
+    assert (
+        "block_size = 3" in one and "hidden 577 is enough" in one and "ACC0" in one and "S4" in one
+    )
     code, several, _ = run_predict(capsys, "s4", "flip-flop", "parity")
     assert code == 0
     headings = [line for line in several.splitlines() if not line.startswith(" ")]

@@ -166,6 +166,26 @@ class Need:
     """A value below which none does, whatever the other settings are; None where none is known."""
 
     @property
+    def says(self) -> str:
+        """What is known of the value, in a few words.
+
+        `block_size = 3` where no smaller one does; `hidden 37 is enough` where it is an upper
+        bound, with a smaller one above 1 that is known not to do: `block_size 5 is enough, 2 is
+        not`; `layers ?` where some value does, and `any hidden` where all do.
+        """
+        if self.value == 0:
+            return f"any {self.setting}"
+        if self.smallest:
+            return f"{self.setting} = {self.value:,}"
+        too_few = None if self.least is None or self.least < 3 else self.least - 1
+        if self.value is not None:
+            below = "" if too_few is None else f", {too_few:,} is not"
+            return f"{self.setting} {self.value:,} is enough{below}"
+        return (
+            f"{self.setting} ?" if too_few is None else f"{self.setting} {too_few:,} is not enough"
+        )
+
+    @property
     def met(self) -> Answer:
         """Whether the value that the model has is enough."""
         if self.value is not None and self.given >= self.value:

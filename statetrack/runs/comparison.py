@@ -230,7 +230,7 @@ def _judge_prediction(
     below = _too_small(found, bare.predicted)
     bare = replace(bare, outcome=judged(bare.predicted, tracks=best.verdict == "tracks"))
     if bare.outcome == "nothing predicted":
-        too_small = f"{below}, which is known to suffice; whether less does is not known"
+        too_small = f"{below}, which is enough; whether less is enough is not known"
         return replace(bare, reason=too_small if below else found.theorem)
     if bare.outcome == "predicted no, tracks":
         return replace(

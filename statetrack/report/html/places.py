@@ -200,7 +200,7 @@ class Place:
             return "no prediction"
         if self.expected == "can":
             need = prediction.needs[0] if prediction.needs else None
-            return "can" if need is None else f"can: {_enough(need)}"
+            return "can" if need is None else f"can: {need.says}"
         if self.expected == "cannot":
             return "cannot"
         if not prediction.unmet:
@@ -216,7 +216,7 @@ class Place:
         """Every size that the prediction asks for, with the one that the model has."""
         prediction = self.entry.prediction
         needs = () if prediction is None else prediction.needs
-        return [f"{_enough(need)} (here {need.given:,})" for need in needs]
+        return [f"{need.says} (here {need.given:,})" for need in needs]
 
     @cached_property
     def agreement(self) -> Agreement:
@@ -396,17 +396,6 @@ class Place:
             parts.append(self.agreement.outcome)
         parts += [f"published {published_text(each)}, {each.verdict}" for each in self.published]
         return "; ".join(parts)
-
-
-def _enough(need: Need) -> str:
-    """`hidden ≥ 5`; where less may do too, `hidden 5 is enough`; `any hidden` where all do."""
-    if need.value == 0:
-        return f"any {need.setting}"
-    if need.value is None:
-        return f"{need.setting}, not known from which value"
-    if need.smallest:
-        return f"{need.setting} ≥ {need.value:,}"
-    return f"{need.setting} {need.value:,} is enough"
 
 
 def _too_small(need: Need) -> str:
