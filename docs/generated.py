@@ -225,13 +225,11 @@ def classes() -> str:
 
 
 def _prediction(found: Prediction) -> str:
-    """`yes: hidden = 2`, `yes: factors = 2, heads ≤ 5`, `no`, or `?`."""
+    """`yes: hidden ≥ 2`, `yes: factors ≥ 2, heads 5 is enough`, `no`, or `?`."""
     if found.can != "yes":
         return {"no": "no", "unknown": "?"}[found.can]
     sizes = ", ".join(
-        f"{need.setting} {'=' if need.smallest else '≤'} {need.value:,}"
-        for need in found.needs
-        if need.value is not None
+        need.bounds.replace(">=", "≥") for need in found.needs if need.value is not None
     )
     return f"yes: {sizes}" if sizes else "yes"
 

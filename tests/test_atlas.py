@@ -3,15 +3,16 @@
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from statetrack.cli.app import run
 from statetrack.errors import RunError, TaskError
-from statetrack.report import summary_lines
+from statetrack.report import summary_lines, training_tables
 from statetrack.report.atlas import family_table, group_text, horizon_text
-from statetrack.runs import EvaluationRow, read_row
+from statetrack.runs import EvaluationRow, Measured, compare, read_row
 from statetrack.scoring import Accuracies, score_of, wilson
 from statetrack.sweep import (
     AnswerRow,
@@ -325,41 +326,58 @@ def trained(*scores, can="yes", on="uniform", **given):
         seeds=2,
         seconds=1.0,
         scores=scores,
-        **{"predicted": AnswerRow(can, can), "best": hardest[-1] if scores else None} | given,
+        **{
+            "predicted": AnswerRow(can, can),
+            "best": hardest[-1] if scores else None,
+            "measured": Measured(0, "no", 0, 500, 500, 0.5, 0.4, 0.6, 0.5, None),
+        }
+        | given,
     )
 
 
-def test_only_a_replica_that_is_surely_right_inside_the_group_refutes():
-    uniform = score("uniform", 500, 1.0)
-    right, nearly = score("group", 500, 1.0), score("group", 500, 0.99)
-    assert trained(uniform, right, can="no").outcome == "predicted no, tracks"
-    assert trained(uniform, nearly, can="no").outcome == "agree"
-    wrong = score("group", 500, 0.5)
-    assert trained(uniform, wrong, can="no").outcome == "agree"
-    assert trained(uniform, wrong, can="no", best=right).outcome == "predicted no, tracks"
+TRACKS = Measured(0, "tracks", 500, 500, 500, 1.0, 0.99, 1.0, 0.5, None)
 
 
-def test_what_can_is_reached_where_every_kind_of_words_is_right():
-    uniform, right = score("uniform", 500, 1.0), score("group", 500, 1.0)
-    assert trained(uniform, right).outcome == "agree"
-    assert trained(uniform, score("group", 500, 0.9)).outcome == "predicted yes, not reached"
-    half = score("uniform", 500, 0.5)
-    assert trained(half, right).outcome == "predicted yes, not reached"
-    assert trained(half, right, on="group").outcome == "agree"
-    assert trained(uniform, right, can="unknown").outcome == "nothing predicted"
+def test_a_run_is_judged_as_everywhere():
+    row = score("group", 500, 1.0)
+    for can, tracks, outcome in (
+        ("no", True, "predicted no, tracks"),
+        ("no", False, "agree"),
+        ("yes", True, "agree"),
+        ("yes", False, "predicted yes, not reached"),
+        ("unknown", True, "nothing predicted"),
+    ):
+        run = trained(row, can=can)
+        run = replace(run, measured=TRACKS) if tracks else run
+        assert run.outcome == outcome
+        untested = replace(run, measured=replace(run.measured, tests=False))
+        assert untested.outcome == "tests nothing"
+        assert replace(run, measured=None).outcome == "not evaluated"
     at_some_size = AnswerRow("yes", "unknown")
-    assert trained(uniform, right, predicted=at_some_size).outcome == "agree"
-    assert trained(half, right, predicted=at_some_size).outcome == "nothing predicted"
+    assert trained(row, predicted=at_some_size, measured=TRACKS).outcome == "agree"
+    assert trained(row, predicted=at_some_size).outcome == "nothing predicted"
     assert trained().outcome == "diverged"
 
 
-def test_the_summary_names_what_is_refuted_and_else_how_near_it_came():
+def test_accuracies_that_test_nothing_are_left_out():
+    """A push of this door alone leads on: one word of each length, and one last answer."""
+    machine = MachineRow(name="Broker__first", family="Broker", states=2, groups=())
+    sure = replace(score("group", 500, 1.0), floor=1.0)
+    row = trained(score("uniform", 500, 0.9), sure, can="no", best=sure)
+    (table,) = training_tables([machine], [row])
+    cells = dict(zip((column.heading for column in table.columns), table.texts()[0], strict=True))
+    assert (cells["uniform\n500"], cells["group\n500"]) == ("0.90", "-")
+    assert "1.00" not in summary_lines([row])[1]
+
+
+def test_the_summary_names_what_disagrees_and_else_how_near_it_came():
     wrong = trained(score("uniform", 500, 1.0), score("group", 500, 0.55), can="no")
-    assert (
-        "none of the 1 runs" in summary_lines([wrong])[1] and "0.550" in summary_lines([wrong])[1]
+    assert summary_lines([wrong])[1] == (
+        "the one run of models that cannot is not right on all words: the best replica of them is "
+        "right after 0.550 of 500 group words of 500 symbols"
     )
-    right = trained(score("uniform", 500, 1.0), score("group", 500, 1.0), can="no")
-    assert summary_lines([right])[1] == ("REFUTED: lstm on Broker__first, trained on uniform words")
+    right = trained(score("group", 500, 1.0), can="no", measured=TRACKS)
+    assert summary_lines([right])[1] == "DISAGREES: lstm on Broker__first, trained on uniform words"
 
 
 def test_a_suite_has_group_words_only_where_a_machine_has_a_group(folder):
@@ -391,6 +409,11 @@ def test_runs_are_tested_on_both_kinds_of_words_and_kept(folder, printed):
     before = (run_folder / "cell.json").stat().st_mtime_ns
     shown = printed(*given, "--finished", "--markdown", "page.md").out
     assert (run_folder / "cell.json").stat().st_mtime_ns == before
+    compared = {one.run.parent.name: one.outcome for one in compare([run_folder])}
+    shown_json = json.loads(printed(*given, "--finished", "--json").out)
+    assert [*compared.values()] == [
+        one["outcome"] for one in shown_json if one["trained_on"] == "group"
+    ]
     assert max(map(len, shown.splitlines())) <= 80 and "groups Z2" in shown
     page = Path("page.md").read_text()
     assert "| `lstm --hidden 4` | can? | group |" in page and "2 of 2 runs are finished" in page

@@ -20,8 +20,9 @@ from statetrack.evidence import Failure
 from statetrack.report import Entry, Report, page
 from statetrack.report.formats.csv import csv_text
 from statetrack.report.html.panels import Axis, panel_of
-from statetrack.report.html.places import Place, agreement_of, records_of
+from statetrack.report.html.places import Place, records_of
 from statetrack.report.plain_values import long_form
+from statetrack.runs import Comparison
 from statetrack.sweep import Compared
 from tests.setups import certificate_of, entry_of, outcome_of, row_of, worst_case_of
 
@@ -42,6 +43,7 @@ OPEN = predicted("yes", Need("rank", 60, 6))
 def compared(verdict: Any, published: float = 1.0, **changed: Any) -> Compared:
     given: dict[str, Any] = {
         "row": "bilinear",
+        "rows": ("bilinear",),
         "column": "parity",
         "source": "Table 1",
         "reference": "Some authors 2025, arXiv:2505.21749",
@@ -55,6 +57,10 @@ def compared(verdict: Any, published: float = 1.0, **changed: Any) -> Compared:
         "why": "" if verdict == "agrees" else "the steps differ",
     }
     return Compared(**given | changed)
+
+
+def judged_as(outcome: Any, reason: str = "for a reason") -> Comparison:
+    return Comparison(Path("run"), outcome, reason=reason)
 
 
 LENGTHS = (10, 50, 500, 5000)
@@ -116,7 +122,13 @@ ENTRIES = (
         compared=(compared("differs", 0.11, measured=0.6),),
     ),
     entry_of("blocks", "parity", rows=scores(1.0), prediction=TOO_SMALL, seconds=3.0, words=320),
-    entry_of("bilinear", "m=5", rows=scores(0.31), prediction=CAN),
+    entry_of(
+        "bilinear",
+        "m=5",
+        rows=scores(0.31),
+        prediction=CAN,
+        judged=judged_as("predicted yes, not reached"),
+    ),
     entry_of("diagonal", "m=5", state="failed", error="RunError: the disk is full", rows=()),
     entry_of("blocks", "m=5", rows=scores(0.9), prediction=OPEN),
     entry_of("bilinear", HARMLESS, state="unfinished", prediction=CAN),
@@ -161,12 +173,12 @@ def text() -> str:
 @pytest.mark.parametrize(
     ("prediction", "kind", "said"),
     [
-        (CAN, "can", "can: hidden = 2"),
+        (CAN, "can", "can: hidden ≥ 2"),
         (predicted("yes", Need("rank", 3, 8)), "can", "can: rank 3 is enough"),
         (predicted("yes"), "can", "can"),
         (CANNOT, "cannot", "cannot"),
         (TOO_SMALL, "size", "too small: block_size 1 < 2"),
-        (OPEN, "open", "not decided: rank 6, 60 is enough"),
+        (OPEN, "open", "not decided: rank 6 (60 is enough)"),
         (predicted("unknown"), "open", "not decided"),
         (None, "none", "no prediction"),
     ],
@@ -179,40 +191,25 @@ def test_a_prediction_is_told_in_one_of_five_ways(
 
 
 @pytest.mark.parametrize(
-    ("accuracies", "prediction", "outcome"),
+    ("outcome", "said", "framed", "stands_out"),
     [
-        ((1.0, 0.4), CAN, "as predicted"),
-        ((0.4,), CAN, "not as predicted"),
-        ((0.4,), CANNOT, "as predicted"),
-        ((0.4, 1.0), CANNOT, "not as predicted"),
-        ((0.4, 1.0), TOO_SMALL, "not as predicted"),
-        ((1.0,), OPEN, "nothing predicted"),
-        ((1.0,), None, "nothing predicted"),
+        ("agree", "agrees", False, False),
+        ("predicted yes, not reached", "not reached", False, True),
+        ("predicted no, tracks", "DISAGREES", True, True),
+        ("contradiction", "CONTRADICTION", True, True),
+        ("tests nothing", "tests nothing", False, True),
+        ("nothing predicted", "nothing predicted", False, False),
     ],
 )
-def test_the_best_replica_is_set_beside_the_prediction(
-    accuracies: tuple[float, ...], prediction: Prediction | None, outcome: str
+def test_a_place_says_what_compare_says(
+    outcome: Any, said: str, framed: bool, stands_out: bool
 ) -> None:
-    assert (
-        agreement_of(entry_of(rows=scores(*accuracies), prediction=prediction)).outcome == outcome
-    )
-
-
-def test_a_word_that_fails_and_lengths_of_training_alone_show_no_tracking() -> None:
-    entry = entry_of(rows=scores(1.0), prediction=CAN)
-    failing = replace(entry, evidence=(worst_case_of(FAILURE),))
-    assert agreement_of(failing).outcome == "not as predicted"
-    assert "1,702" in agreement_of(failing).why
-    short = replace(entry, rows=(row_of(10), row_of(5)))
-    assert agreement_of(short).outcome == "not measured"
-
-
-def test_a_proof_against_a_failing_word_or_a_prediction_is_a_contradiction() -> None:
-    proven = entry_of(rows=scores(1.0), evidence=(certificate_of(None),), prediction=CANNOT)
-    assert agreement_of(proven).outcome == "contradiction"
-    both = replace(proven, evidence=(certificate_of(2000), worst_case_of(FAILURE)), prediction=CAN)
-    assert agreement_of(both).outcome == "contradiction"
-    assert place(both).stands_out
+    entry = entry_of(rows=scores(1.0), judged=judged_as(outcome, "because of something"))
+    shown = place(entry)
+    assert (shown.verdict, shown.disagrees, shown.stands_out) == (said, framed, stands_out)
+    text = page(shown.report)
+    assert f"<strong>{said}</strong>: because of something." in text
+    assert ('class="none marked"' in text) == framed
 
 
 def test_replicas_that_were_not_tested_are_not_counted_as_wrong() -> None:

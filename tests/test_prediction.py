@@ -594,13 +594,13 @@ def test_predict_prints_sizes_reasons_and_tables(
     code, one, _ = run_predict(capsys, "s4", "--models", "bilinear-block,rnn")
     assert code == 0
     assert (
-        "block_size = 3" in one and "hidden 577 is enough" in one and "ACC0" in one and "S4" in one
+        "block_size >= 3" in one and "hidden 577 is enough" in one and "ACC0" in one and "S4" in one
     )
     code, several, _ = run_predict(capsys, "s4", "flip-flop", "parity")
     assert code == 0
     headings = [line for line in several.splitlines() if not line.startswith(" ")]
     assert headings[:3] == ["s4", "flip-flop", "parity"]
-    assert "diagonal-real (hidden = 1)" in several
+    assert "diagonal-real (hidden >= 1)" in several
     code, _, complaint = run_predict(capsys, "s4", "--models", "linear-atention")
     assert code == 1 and "linear-attention" in complaint
 
@@ -664,3 +664,22 @@ def test_a_users_model_that_names_its_recurrence_is_predicted_as_one_of_this_pac
     algebra = analyse(load_task("s4").automaton)
     answers = [predict(algebra, told("own-blocks", width=width)).answer for width in (2, 3)]
     assert answers == ["no", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("need", "bounds", "lack"),
+    [
+        (Need("hidden", 5, 4, smallest=True, least=5), "hidden >= 5", "hidden 4 < 5"),
+        (Need("block_size", 5, 2, least=3), "block_size >= 3 (5 is enough)", None),
+        (Need("block_size", 5, 4, least=3), "block_size >= 3 (5 is enough)", "block_size 4"),
+        (Need("hidden", 37, 4), "hidden 37 is enough", "hidden 4 (37 is enough)"),
+        (Need("layers", None, 1, least=2), "layers >= 2 ?", "layers 1 < 2"),
+        (Need("layers", None, 1), "layers ?", "layers 1"),
+        (Need("heads", 0, 1, smallest=True), "any heads", None),
+    ],
+)
+def test_one_bound_is_printed_everywhere(need, bounds, lack):
+    assert need.bounds == bounds
+    assert lack is None or need.lack.startswith(lack)
+    if (need.least, need.given) == (3, 2):
+        assert need.lack == "block_size 2 < 3 (5 is enough)"

@@ -204,6 +204,7 @@ def test_no_more_notes_than_can_be_read():
 
 PUBLISHED = Compared(
     row="one|two",
+    rows=("one|two",),
     column="parity",
     source="Table 1",
     reference="A & B 2020",
@@ -222,7 +223,8 @@ PUBLISHED = Compared(
 
 def test_published_numbers_are_counted_and_shown_where_asked_for():
     report = report_of(entry_of("one|two", rows=[row_of(100)], compared=(PUBLISHED,)))
-    said = "published numbers: 1 agrees, 0 differ, 0 not comparable (of 1 published)"
+    counted = "1 agrees, 0 differ, 0 impossible, as predicted, 0 not comparable (of 1 published)"
+    said = f"published numbers: {counted}"
     assert said in matrix_of(report).notes
     assert "0.98†" in shown(report, 100, published=True)
     assert "0.98" not in shown(report, 100)

@@ -182,6 +182,7 @@ def test_ticks_of_lengths_are_whole_numbers(low: int, high: int, ticks: list[int
 def test_a_heat_map_prints_the_value_and_how_many_replicas_are_right() -> None:
     published = Compared(
         row="solved",
+        rows=("solved",),
         column="S5",
         source="Table 1",
         reference="Someone 2025",

@@ -355,7 +355,9 @@ def test_a_point_that_failed_says_why_before_it_has_a_run_and_after(suite_folder
 
 def test_published_numbers_stand_beside_what_was_measured_with_their_verdict(suite_folder):
     values = {"ours": {"m=2": 0.99, "m=10": 0.5}, "larger": {"m=2": 0.1}}
-    table = PublishedTable(source="Table 1", measure="accuracy", of="best", values=values, within=1)
+    table = PublishedTable(
+        source="Table 1", trust="primary", measure="accuracy", of="best", values=values, within=1
+    )
     suite = SUITE.model_copy(update={"tables": (table,)})
     found = {
         (entry.row, entry.column): entry for entry in gather_suite(suite, suite_folder).entries

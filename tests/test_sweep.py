@@ -81,6 +81,7 @@ SUITE: dict[str, Any] = {
     "horizon_lengths": [90, 60],
     "horizon_samples": 10,
     "published": {"Signs": {"parity": 1.0}},
+    "published_trust": "primary",
 }
 
 

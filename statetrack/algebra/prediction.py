@@ -166,24 +166,35 @@ class Need:
     """A value below which none does, whatever the other settings are; None where none is known."""
 
     @property
-    def says(self) -> str:
-        """What is known of the value, in a few words.
+    def bounds(self) -> str:
+        """Which values do, as it is printed everywhere.
 
-        `block_size = 3` where no smaller one does; `hidden 37 is enough` where it is an upper
-        bound, with a smaller one above 1 that is known not to do: `block_size 5 is enough, 2 is
-        not`; `layers ?` where some value does, and `any hidden` where all do.
+        `hidden >= 5` where all from 5 on do and no other, `hidden >= 3 (5 is enough)` where none
+        below 3 does, `hidden 37 is enough` where less may do too, `layers ?` where no number is
+        known, `any heads` where all do.
         """
         if self.value == 0:
             return f"any {self.setting}"
+        enough = f"{self.value:,} is enough" if self.value is not None else "?"
         if self.smallest:
-            return f"{self.setting} = {self.value:,}"
-        too_few = None if self.least is None or self.least < 3 else self.least - 1
-        if self.value is not None:
-            below = "" if too_few is None else f", {too_few:,} is not"
-            return f"{self.setting} {self.value:,} is enough{below}"
-        return (
-            f"{self.setting} ?" if too_few is None else f"{self.setting} {too_few:,} is not enough"
-        )
+            return f"{self.setting} >= {self.value:,}"
+        if self.least is None or self.least <= 1:
+            return f"{self.setting} {enough}"
+        return f"{self.setting} >= {self.least:,} " + ("?" if enough == "?" else f"({enough})")
+
+    @property
+    def lack(self) -> str:
+        """By how much the given value is too small, or smaller than is known to be enough.
+
+        `block_size 2 < 3 (5 is enough)`, `block_size 1 < 2` where no other bound is known, and
+        `rank 6 (60 is enough)` where 6 may be enough too.
+        """
+        below = self.value if self.smallest else self.least
+        told = f"{self.setting} {self.given:,}"
+        if below is not None and self.given < below:
+            told += f" < {below:,}"
+        known = self.value is not None and self.value != below
+        return f"{told} ({self.value:,} is enough)" if known else told
 
     @property
     def met(self) -> Answer:

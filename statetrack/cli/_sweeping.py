@@ -320,7 +320,7 @@ def _show(
     compared = [
         each
         for each in sweep.compare_published(suite, points, every)
-        if (each.row, each.column) in places
+        if any((row, each.column) in places for row in each.rows)
     ]
     if asked.as_json:
         print(report.json_text(_report(asked, rows, columns)), end="")

@@ -33,19 +33,20 @@ from statetrack.report import console as standard_output
 if TYPE_CHECKING:
     from statetrack.runs import Comparison, Judged, Tracking
 
-MARKS: Mapping[Judged, tuple[str, str]] = {
-    "agree": ("agrees", "green"),
-    "predicted no, tracks": ("DISAGREES", "bold red"),
-    "predicted yes, not reached": ("DISAGREES", "bold red"),
-    "contradiction": ("CONTRADICTION", "bold red reverse"),
-    "nothing predicted": ("nothing predicted", "dim"),
-    "not evaluated": ("not evaluated", "dim"),
-    "diverged": ("diverged", "red"),
-    "unfinished": ("unfinished", "dim"),
-    "needs its plugin": ("needs its plugin", "yellow"),
-    "broken": ("cannot be read", "red"),
+LOOKS: Mapping[Judged, str] = {
+    "agree": "green",
+    "predicted no, tracks": "bold red",
+    "predicted yes, not reached": "yellow",
+    "contradiction": "bold red reverse",
+    "nothing predicted": "dim",
+    "tests nothing": "yellow",
+    "not evaluated": "dim",
+    "diverged": "red",
+    "unfinished": "dim",
+    "needs its plugin": "yellow",
+    "broken": "red",
 }
-"""The mark of each outcome in the table, and its style."""
+"""The style of each outcome."""
 
 NUMBERS = ("right to", "length", "words", "accuracy", "95 % interval", "floor", "replicas")
 """The columns of numbers."""
@@ -63,12 +64,13 @@ to agree with a no."""
 EVIDENCE = ("worst word", "proven", "machine")
 """The columns of evidence, each shown for a task of which a run has some."""
 
-COUNTED: Mapping[str, str] = {
-    "agrees": "agree",
-    "DISAGREES": "DISAGREE",
-    "CONTRADICTION": "CONTRADICT",
+COUNTED: Mapping[Judged, str] = {
+    "agree": "agree",
+    "predicted no, tracks": "DISAGREE",
+    "contradiction": "CONTRADICT",
+    "tests nothing": "test nothing",
 }
-"""The names of marks in the last line, where they differ from the mark."""
+"""The words for several, in the last line, where they are others."""
 
 _OF_SELECTED = ("verdict", "horizon", "length", "sequences", "accuracy", "low", "high", "floor")
 _SOUGHT = ("fails_at", "worst_case", "proven", "proven_length", "machine")
@@ -172,12 +174,18 @@ def _draw(found: Sequence[Comparison], console: Console) -> None:
                 _explain(one, console)
     for one in found:
         if not one.readable:
-            console.print(Text(_unreadable(one), MARKS[one.outcome][1]), soft_wrap=True)
+            console.print(Text(_unreadable(one), LOOKS[one.outcome]), soft_wrap=True)
     console.print(_last_line(found))
 
 
+def _verdict(outcome: Judged) -> str:
+    from statetrack.runs import VERDICTS
+
+    return VERDICTS[outcome]
+
+
 def _unreadable(one: Comparison) -> str:
-    return ": ".join(filter(None, [str(one.run), MARKS[one.outcome][0], one.reason, one.advice]))
+    return ": ".join(filter(None, [str(one.run), _verdict(one.outcome), one.reason, one.advice]))
 
 
 def _table(runs: Sequence[Comparison]) -> Table:
@@ -197,7 +205,7 @@ def _table(runs: Sequence[Comparison]) -> Table:
                 _predicted(one),
                 MEASURED[one.selected.verdict] if one.selected else "-",
                 *(cells[name] for name in (*NUMBERS, *evidence)),
-                Text(*MARKS[one.outcome]),
+                Text(_verdict(one.outcome), LOOKS[one.outcome]),
             ]
         )
     columns = plain_columns(*headings, right=(*NUMBERS, *evidence), whole=("predicted", "measured"))
@@ -208,22 +216,16 @@ def _model(one: Comparison) -> Text:
     """The model, and below it the settings that differ from the defaults or are too small."""
     assert one.model is not None and one.settings is not None
     defaults = MODEL_FACTS[one.model].settings_class().model_dump(mode="json")
-    needed = _needed(one)
+    found = one.prediction
+    unmet = () if found is None or found.can != "yes" else found.unmet
+    lacking = {need.setting: need.lack for need in unmet}
     lines = [
-        f"{name} {options.as_text(value)}" + (f" < {needed[name]}" if name in needed else "")
+        lacking.get(name, f"{name} {options.as_text(value)}")
         for name, value in one.settings.items()
-        if value != defaults[name] or name in needed
+        if value != defaults[name] or name in lacking
     ]
     own = (line.replace(" ", NO_BREAK) for line in lines)
     return Text.assemble(one.model, *[("\n  " + line, "dim") for line in own])
-
-
-def _needed(one: Comparison) -> Mapping[str, int]:
-    """The sizes that a construction needs, of settings that are smaller in the run."""
-    found = one.prediction
-    if found is None or found.can != "yes":
-        return {}
-    return {need.setting: need.value for need in found.unmet if need.value is not None}
 
 
 def _predicted(one: Comparison) -> Text:
@@ -268,7 +270,7 @@ def _evidence(one: Comparison) -> dict[str, str]:
 
 def _explain(one: Comparison, console: Console) -> None:
     """The run, the reason for its outcome, and what to do."""
-    look = MARKS[one.outcome][1]
+    look = LOOKS[one.outcome]
     console.print(Text.assemble((one.run.as_posix(), "bold"), ": ", (one.reason, look)))
     if rows := _more(one):
         console.print(facts((f"  {name}", said) for name, said in rows))
@@ -284,10 +286,11 @@ def _more(one: Comparison) -> list[tuple[str, str]]:
 
 
 def _last_line(found: Sequence[Comparison]) -> Text:
-    counts = Counter(MARKS[one.outcome] for one in found)
+    counts = Counter(one.outcome for one in found)
     line = Text("1 run: " if len(found) == 1 else f"{len(found)} runs: ")
     told = [
-        (f"{number} {COUNTED.get(mark, mark)}", look) for (mark, look), number in counts.items()
+        (f"{number} {COUNTED.get(outcome, _verdict(outcome))}", LOOKS[outcome])
+        for outcome, number in counts.items()
     ]
     for place, (text, look) in enumerate(told):
         line.append(", " if place else "").append(text, look)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
@@ -58,11 +59,11 @@ def predictions(
     For one task, a line for each model; with `--why`, and of models that are named, the theorem of
     each answer with its source, and the words that prove a *cannot*. For several tasks, which
     models can and which cannot. A model has its default settings, but for the options behind its
-    name, which are those that `train` has for it. A size is a value of the named setting: in
-    `block_size = 3` no smaller one does, `hidden 37 is enough` is an upper bound, since that is
-    what a construction takes, `layers ?` says that some number does, and [has 2] that the model has
-    less. *as set* says whether the model can with the settings that it has, and *generalises*, of
-    causal attention, whether what it learns on short words holds on longer ones.
+    name, which are those that `train` has for it. A size is a value of the named setting: `hidden
+    >= 2` means that 2 is enough and no less, `hidden >= 2 (3 is enough)` that less than 2 is not,
+    `hidden 37 is enough` that less may be, `layers ?` that some number is, and [has 2] that the
+    model has less. *as set* says whether the model can with the settings that it has, and
+    *generalises*, of causal attention, whether what it learns on short words holds on longer ones.
 
     Examples:
         statetrack predict s5
@@ -147,7 +148,7 @@ def _table(row: Mapping[str, theory.Prediction], *, brief: bool) -> report.Table
             else Text(SHORT[longer.answer], report.LOOKS[longer.answer]),
         }
         rows.append([cells[column.name] for column in columns])
-    left_out = ("robust", "margin", "as set", "generalises")
+    left_out = ("robust", "margin", *(("generalises",) if brief else ()), "as set", "generalises")
     return report.Table(columns, rows, left_out=left_out)
 
 
@@ -188,16 +189,20 @@ def _draw_tasks(found: Mapping[str, Mapping[str, theory.Prediction]], console: C
 
 
 def _size(found: theory.Prediction, *, brief: bool = False) -> str:
-    """What is known of each size, such as `rank 9 is enough [has 4]`; empty where none counts.
+    """The bounds of every size, with what the model has where that is less than is known to do.
 
     A brief text has those that the model has less of, or the one that counts most.
     """
     needs = found.needs if found.can == "yes" else ()
     if brief:
         needs = tuple(need for need in needs if need.met != "yes") or needs[:1]
-    return ", ".join(f"{need.says}{_has(need)}" for need in needs)
+    return ", ".join(
+        _breaking(f"{need.bounds}{f' [has {need.given}]' if need in found.unmet else ''}")
+        for need in needs
+    )
 
 
-def _has(need: theory.Need) -> str:
-    at_least = need.value if need.value is not None else need.least
-    return f" [has {need.given}]" if at_least is not None and need.given < at_least else ""
+def _breaking(text: str) -> str:
+    """Bounds that break into lines before a bracket."""
+    whole = text.replace(" ", report.NO_BREAK)
+    return re.sub(rf"{report.NO_BREAK}(?=[\[(])", " ", whole)

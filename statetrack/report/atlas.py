@@ -10,10 +10,9 @@ from operator import attrgetter
 
 from statetrack.report.formats.markdown import table_markdown
 from statetrack.report.table import LOOKS, SHOWN, Column, Line, Styled, Table, interval, share
-from statetrack.runs import EvaluationRow, Judged
+from statetrack.runs import VERDICTS, EvaluationRow, Judged
 from statetrack.sweep import (
     KINDS,
-    RIGHT,
     AnswerRow,
     GroupRow,
     MachineRow,
@@ -317,14 +316,16 @@ def atlas_values(rows: Sequence[MachineRow]) -> Table:
 
 # --- models trained on machines: predicted beside measured ---
 
-VERDICTS: dict[Judged, str] = {
-    "agree": "agrees",
-    "predicted no, tracks": "REFUTED",
-    "predicted yes, not reached": "not reached",
-    "nothing predicted": "-",
-    "diverged": "diverged",
-}
-"""How the outcome of a run is shown."""
+OUTCOMES: tuple[Judged, ...] = (
+    "agree",
+    "predicted no, tracks",
+    "predicted yes, not reached",
+    "nothing predicted",
+    "tests nothing",
+    "not evaluated",
+    "diverged",
+)
+"""What can come of a run, in the order in which it is counted."""
 
 AT_SOME_SIZE = "can?"
 """What is predicted where some size is enough, and whether that of the model is, is not known."""
@@ -332,11 +333,12 @@ AT_SOME_SIZE = "can?"
 TRAINING_LEGEND = (
     f"{AT_SOME_SIZE}: the class of models can, and whether this size is enough is not known; "
     "accuracy of the replica that validation selected, after the last symbol of words of each kind "
-    "and length; group: words that stay inside a group, so that nothing is ever forgotten; "
-    "REFUTED: a replica of a model that cannot has an accuracy surely above "
-    f"{RIGHT} on them at the longest length; not reached: the model can, and accuracy at the "
-    f"longest length is below {RIGHT} on some words (for a run trained on words inside a group: on "
-    "these, for they may lack symbols), which is no contradiction: training may fail"
+    "and length, - where one last answer is right for all words (a floor of 1.00), which tests "
+    "nothing; group: words that stay inside a group, so that nothing is ever forgotten; "
+    f"{VERDICTS['predicted no, tracks']}: a replica of a model that cannot is right at every "
+    "position of every word longer than those of training (for a run trained on words inside a "
+    f"group: of these, for they may lack symbols); {VERDICTS['predicted yes, not reached']}: the "
+    "model can, and no replica is, which is no contradiction: training may fail"
 )
 
 
@@ -410,13 +412,19 @@ def _floors(rows: Sequence[TrainedRow]) -> dict[tuple[str, int], str]:
     return {(score.words, score.length): share(score.floor) for row in rows for score in row.scores}
 
 
-def _accuracy(row: TrainedRow, at: tuple[str, int]) -> str:
+def _score(row: TrainedRow, at: tuple[str, int]) -> EvaluationRow | None:
+    """The score on words of which more than one last answer is possible; None where none is."""
     score = row.at(*at)
+    return None if score is None or score.floor == 1.0 else score
+
+
+def _accuracy(row: TrainedRow, at: tuple[str, int]) -> str:
+    score = _score(row, at)
     return share(None if score is None else score.accuracy)
 
 
 def _interval(row: TrainedRow, at: tuple[str, int]) -> str:
-    score = row.at(*at)
+    score = _score(row, at)
     return "-" if score is None else interval(score.low, score.high)
 
 
@@ -431,21 +439,27 @@ def _facts(machine: MachineRow) -> str:
 
 
 def summary_lines(rows: Sequence[TrainedRow]) -> list[str]:
-    """How many runs have which outcome, and whether any refutes what was predicted."""
+    """How many runs have which outcome, and whether any disagrees with what was predicted."""
     counted = Counter(row.outcome for row in rows)
-    said = ", ".join(f"{VERDICTS[one]} {counted[one]}" for one in VERDICTS if counted[one])
-    lines = [f"{len(rows)} runs: {said.replace('- ', 'nothing predicted ')}"]
+    said = ", ".join(f"{VERDICTS[one]} {counted[one]}" for one in OUTCOMES if counted[one])
+    lines = [f"{len(rows)} runs: {said}"]
     cannot = [row for row in rows if row.predicted is not None and row.predicted.as_set == "no"]
-    refuted = [row for row in cannot if row.refutes]
-    if cannot and not refuted:
-        best = max((row.best.accuracy for row in cannot if row.best is not None), default=0.0)
-        lines.append(
-            f"none of the {len(cannot)} runs of models that cannot is right: the best replica of "
-            f"them has an accuracy of {share(best, 3)} on words that stay inside a group"
-        )
+    tracking = [row for row in cannot if row.outcome == "predicted no, tracks"]
+    if cannot and not tracking:
+        tested = [row.best for row in cannot if row.best is not None and row.best.floor < 1.0]
+        number = f"none of the {len(cannot)} runs" if len(cannot) > 1 else "the one run"
+        verb = "is" if len(cannot) > 1 else "is not"
+        line = f"{number} of models that cannot {verb} right on all words"
+        if tested:
+            best = max(tested, key=lambda score: score.accuracy)
+            line += (
+                f": the best replica of them is right after {share(best.accuracy, 3)} of "
+                f"{best.sequences:,} {best.words} words of {best.length:,} symbols"
+            )
+        lines.append(line)
     lines += [
-        f"REFUTED: {row.model} on {row.machine}, trained on {row.trained_on} words"
-        for row in refuted
+        f"{VERDICTS[row.outcome]}: {row.model} on {row.machine}, trained on {row.trained_on} words"
+        for row in tracking
     ]
     return lines
 
@@ -481,9 +495,10 @@ def _models_markdown(rows: Sequence[TrainedRow]) -> str:
             if mine:
                 counted = Counter(row.outcome for row in mine)
                 numbers = [len(mine), sum(row.tracks for row in mine)]
-                numbers += [counted[outcome] for outcome in VERDICTS]
+                numbers += [counted[outcome] for outcome in OUTCOMES]
                 lines.append([Styled(model, code=True), predicted, *map(str, numbers)])
-    head = ("model", "predicted", "runs", "right", *VERDICTS.values())
+    verdicts = [VERDICTS[outcome] for outcome in OUTCOMES]
+    head = ("model", "predicted", "runs", "right", *verdicts)
     return table_markdown(Table([Column(each) for each in head], lines))
 
 
@@ -491,7 +506,7 @@ def _machine_markdown(rows: Sequence[TrainedRow]) -> str:
     """The same as in a terminal, with each interval behind its accuracy."""
 
     def cell(row: TrainedRow, at: tuple[str, int]) -> Styled | None:
-        found = row.at(*at) is not None
+        found = _score(row, at) is not None
         return Styled(_accuracy(row, at), beside=_interval(row, at)) if found else None
 
     measured, floors = _measured(rows), _floors(rows)

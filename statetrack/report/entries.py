@@ -18,7 +18,15 @@ from typing import Any, Literal
 from statetrack.algebra import Prediction
 from statetrack.evidence import Bracket, Evidence
 from statetrack.report.table import MISSING
-from statetrack.runs import EvaluationRow, Outcome, RunFacts, settings_hash, train_command
+from statetrack.runs import (
+    Comparison,
+    EvaluationRow,
+    Outcome,
+    RunFacts,
+    judge,
+    settings_hash,
+    train_command,
+)
 from statetrack.scoring import ReplicaSpread, horizon, wilson
 from statetrack.spec import current_name, golden_hash
 from statetrack.sweep import Compared, Of
@@ -46,7 +54,8 @@ class Entry:
     run alone. `seconds` are those of training, on `machine`; `words` are those that each replica
     was trained on. `symbols` and `labels` are the names of those of the task. `parameters` and
     `dimensions` are the weights of one replica and the numbers in its state, None where they are
-    not known or the state grows. `error` says why a run failed, `notes` what a reader of its
+    not known or the state grows. `judged` says whether the run agrees with what is predicted of it,
+    None where there is none. `error` says why a run failed, `notes` what a reader of its
     numbers must know.
     """
 
@@ -82,6 +91,7 @@ class Entry:
     evidence: tuple[Evidence, ...] = ()
     searched: Mapping[str, float] = field(default_factory=dict)
     prediction: Prediction | None = None
+    judged: Comparison | None = None
     compared: tuple[Compared, ...] = ()
     error: str = ""
     notes: tuple[str, ...] = ()
@@ -131,6 +141,7 @@ class Entry:
             rows=run.last_rows,
             evidence=tuple(evidence.values()),
             prediction=run.prediction,
+            judged=judge(run),
         )
 
     @property
@@ -166,6 +177,11 @@ class Gathered:
     differences: str = ""
     training: str = ""
     command: str = ""
+
+    @property
+    def compared(self) -> tuple[Compared, ...]:
+        """Every published number once: one may stand for several entries."""
+        return tuple(dict.fromkeys(each for entry in self.entries for each in entry.compared))
 
     def find(self, row: str, column: str) -> Entry | None:
         """The entry at a place of the table."""

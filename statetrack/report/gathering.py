@@ -326,7 +326,7 @@ def _with_verdicts(
             compared=tuple(
                 each
                 for each in compared
-                if (each.row, each.column) == (one.entry.row, one.entry.column)
+                if one.entry.row in each.rows and each.column == one.entry.column
             ),
         )
         for one in read

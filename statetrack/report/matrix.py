@@ -284,8 +284,8 @@ def _notes(report: Gathered, measure: Measure, of: Of, length: int) -> list[str]
     notes += single[:SINGLE]
     if len(single) > SINGLE:
         notes.append(f"and {len(single) - SINGLE:,} more such notes: --format json has all")
-    if compared := [each for entry in report.entries for each in entry.compared]:
-        notes.append(f"published numbers: {summary(compared)}")
+    if report.compared:
+        notes.append(f"published numbers: {summary(report.compared)}")
     return notes
 
 

@@ -224,6 +224,9 @@ def _entry_to_json(entry: Entry) -> dict[str, Any]:
         "evidence": [evidence_to_json(each) for each in entry.evidence],
         "searched": dict(entry.searched),
         "prediction": None if entry.prediction is None else entry.prediction.to_json(),
+        "judged": None
+        if entry.judged is None
+        else {name: getattr(entry.judged, name) for name in ("outcome", "reason", "advice")},
         "compared": [one.to_json() for one in entry.compared],
         "horizon": horizon_of_entry(entry),
         "bracket": {

@@ -18,7 +18,14 @@ from statetrack.report.formats.markdown import table_markdown
 from statetrack.report.suites import cell_text, curves_markdown, evidence_table, suite_markdown
 from statetrack.report.table import Column, Table
 from statetrack.report.training import TrainedPoint, training_markdown, training_of
-from statetrack.report.verdicts import MARKS, beside, published_text, summary_of, verdicts_markdown
+from statetrack.report.verdicts import (
+    WORDS,
+    beside,
+    marks_of,
+    published_text,
+    summary_of,
+    verdicts_markdown,
+)
 from statetrack.runs import RunFolder, files
 from statetrack.sweep import (
     VERDICTS,
@@ -38,8 +45,8 @@ BEGIN, END = "<!-- totals -->\n", "<!-- /totals -->\n"
 """Between these lines of the index stand the sums."""
 
 _SUM = re.compile(
-    r"^Verdicts on (?P<paper>.+): (?P<agrees>\d+) agrees?, (?P<differs>\d+) differs?, "
-    r"(?P<other>\d+) not comparable \(of \d+ published\)\.$",
+    r"^Verdicts on (?P<paper>.+): (\d+) agrees?, (\d+) differs?, (\d+) impossible, as predicted, "
+    r"(\d+) not comparable \(of \d+ published\)\.$",
     re.MULTILINE,
 )
 
@@ -118,7 +125,7 @@ def sums_in(page: str) -> dict[str, Counter[Verdict]]:
     sums: dict[str, Counter[Verdict]] = {}
     for match in _SUM.finditer(page):
         paper = re.sub(r"\\(.)", r"\1", match["paper"])
-        numbers = (int(match["agrees"]), int(match["differs"]), int(match["other"]))
+        numbers = map(int, match.groups()[1:])
         sums.setdefault(paper, Counter()).update(dict(zip(VERDICTS, numbers, strict=True)))
     return sums
 
@@ -133,7 +140,7 @@ def totals_markdown(pages: Mapping[str, str]) -> str:
     total: Counter[Verdict] = Counter()
     for numbers in by_paper.values():
         total.update(numbers)
-    head = ("agree", "differ", "not comparable", "published")
+    head = (*(said for _, said in WORDS.values()), "published")
     papers = [[paper, *_numbers(numbers)] for paper, numbers in sorted(by_paper.items())]
     lines = [
         [
@@ -182,7 +189,7 @@ def _matrix(suite: Suite, done: Sequence[PointResult], compared: Sequence[Compar
     def cell(row: str, column: str) -> str:
         result = found.get((row, column))
         text = "-" if result is None else cell_text(result, suite.measure, None)
-        beside = [each for each in compared if (each.row, each.column) == (row, column)]
+        beside = [each for each in compared if row in each.rows and each.column == column]
         return text + (f" [{'; '.join(map(published_text, beside))}]" if beside else "")
 
     lines = [[row, *(cell(row, column) for column in suite.columns)] for row in suite.rows]
@@ -199,10 +206,8 @@ def _legend(suite: Suite, compared: Sequence[Compared]) -> str:
     text = f"At length {suite.length:,}, {suite.samples:,} words for each replica: {shown}"
     if suite.measure != "success":
         text += ", and how many replicas have every answer right"
-    used = {each.trust for each in compared}
     if compared:
         text += "; in brackets the published number"
-    for trust, said in (("second-hand", "read at second hand"), ("figure", "read off a figure")):
-        if trust in used:
-            text += f", {MARKS[trust]} {said}"
+    for said in marks_of(compared):
+        text += f", {said}"
     return f"{text}.\n"

@@ -9,10 +9,21 @@ from statetrack.report.table import Column, Line, Table, share
 from statetrack.sweep import VERDICTS, Compared, Trust, Verdict, counts
 from statetrack.text import markdown
 
-MARKS: Mapping[Trust, str] = {"primary": "", "second-hand": "†", "figure": "‡"}
-"""The mark behind a published number that was not read in the paper or its authors' data."""
+MARKS: Mapping[Trust, str] = {"primary": "", "second-hand": "†", "figure": "‡", "sentence": "§"}
+"""The mark behind a published number that was not read in a table of the paper or its data."""
 
-LOOKS: Mapping[Verdict, str] = {"agrees": "green", "differs": "red", "not comparable": "dim"}
+_READ: Mapping[Trust, str] = {
+    "second-hand": "read in a digest of the paper, not in the paper",
+    "figure": "read off a figure",
+    "sentence": "said in a sentence about many numbers together",
+}
+
+LOOKS: Mapping[Verdict, str] = {
+    "agrees": "green",
+    "differs": "red",
+    "impossible": "cyan",
+    "not comparable": "dim",
+}
 
 COLUMNS = (
     *(Column(heading, "name") for heading in ("row", "column", "source")),
@@ -21,11 +32,13 @@ COLUMNS = (
 )
 """`right` counts the replicas with every answer to every test word right, out of all replicas."""
 
-_WORDS: Mapping[Verdict, tuple[str, str]] = {
+WORDS: Mapping[Verdict, tuple[str, str]] = {
     "agrees": ("agrees", "agree"),
     "differs": ("differs", "differ"),
+    "impossible": ("impossible, as predicted", "impossible, as predicted"),
     "not comparable": ("not comparable", "not comparable"),
 }
+"""How a verdict is said of one number, and of several."""
 
 
 def verdict_table(compared: Sequence[Compared]) -> Table:
@@ -53,30 +66,32 @@ def beside(compared: Sequence[Compared], measure: str) -> dict[str, dict[str, fl
     found: dict[str, dict[str, float]] = {}
     for each in compared:
         if each.measure == measure:
-            found.setdefault(each.row, {}).setdefault(each.column, each.published)
+            for row in each.rows:
+                found.setdefault(row, {}).setdefault(each.column, each.published)
     return found
 
 
 def summary(compared: Sequence[Compared]) -> str:
-    """`41 agree, 3 differ, 12 not comparable (of 56 published)`."""
+    """`41 agree, 3 differ, 6 impossible, as predicted, 12 not comparable (of 62 published)`."""
     return summary_of(counts(compared))
 
 
 def summary_of(numbers: Mapping[Verdict, int]) -> str:
     """The same of the numbers themselves."""
-    said = [f"{numbers[each]} {_WORDS[each][numbers[each] != 1]}" for each in VERDICTS]
+    said = [f"{numbers[each]} {WORDS[each][numbers[each] != 1]}" for each in VERDICTS]
     return f"{', '.join(said)} (of {sum(numbers.values())} published)"
 
 
 def legend(compared: Sequence[Compared]) -> list[str]:
     """What the marks mean, of those that are used."""
-    used = {each.trust for each in compared}
-    meaning: Mapping[Trust, str] = {
-        "second-hand": "read in a digest of the paper, not in the paper",
-        "figure": "read off a figure",
-    }
-    marks = [f"{MARKS[trust]} {said}" for trust, said in meaning.items() if trust in used]
+    marks = marks_of(compared)
     return ["; ".join(marks)] if marks else []
+
+
+def marks_of(compared: Sequence[Compared]) -> list[str]:
+    """Each mark that is used, and what it means."""
+    used = {each.trust for each in compared}
+    return [f"{MARKS[trust]} {said}" for trust, said in _READ.items() if trust in used]
 
 
 def published_text(compared: Compared) -> str:
@@ -113,6 +128,6 @@ def _cells(each: Compared) -> list[str]:
         published_text(each),
         measured_text(each),
         f"{each.right}/{each.replicas}" if each.replicas else "-",
-        each.verdict,
+        WORDS[each.verdict][0],
         each.why,
     ]

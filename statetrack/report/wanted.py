@@ -105,7 +105,7 @@ class Wanted:
             best=self.best,
             transpose=self.transpose,
         )
-        compared = [each for entry in report.entries for each in entry.compared]
+        compared = report.compared
         if not (self.published and compared):
             return [table]
         verdicts = verdict_table(compared)

@@ -3,9 +3,11 @@
 from . import files as files
 from . import locking as locking
 from .comparison import DISAGREEMENTS as DISAGREEMENTS
+from .comparison import VERDICTS as VERDICTS
 from .comparison import Comparison as Comparison
 from .comparison import Judged as Judged
 from .comparison import compare as compare
+from .comparison import judge as judge
 from .comparison import judged as judged
 from .config import COMMAND_OPTIONS as COMMAND_OPTIONS
 from .config import Experiment as Experiment

@@ -4,7 +4,7 @@ A prediction is about a class of models: with these settings, some weights track
 single replica that tracks it agrees with a *yes*, and disagrees with a *no*.
 
 The facts of each run are read first (`RunFacts`), and judged afterwards. Reports and the atlas
-judge by `judged`, too, each by its own measure of tracking.
+judge by the same facts, and say the same words (`VERDICTS`).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ Judged = Literal[
     "predicted yes, not reached",
     "contradiction",
     "nothing predicted",
+    "tests nothing",
     "not evaluated",
     "diverged",
     "unfinished",
@@ -39,24 +40,41 @@ Judged = Literal[
 ]
 """What measurement says of a prediction, or why it says nothing."""
 
-DISAGREEMENTS: tuple[Judged, ...] = (
-    "predicted no, tracks",
-    "predicted yes, not reached",
-    "contradiction",
-)
+VERDICTS: Mapping[Judged, str] = {
+    "agree": "agrees",
+    "predicted no, tracks": "DISAGREES",
+    "predicted yes, not reached": "not reached",
+    "contradiction": "CONTRADICTION",
+    "nothing predicted": "nothing predicted",
+    "tests nothing": "tests nothing",
+    "not evaluated": "not evaluated",
+    "diverged": "diverged",
+    "unfinished": "unfinished",
+    "needs its plugin": "needs its plugin",
+    "broken": "cannot be read",
+}
+"""The words for each outcome, in every table, page and sentence."""
+
+DISAGREEMENTS: tuple[Judged, ...] = ("predicted no, tracks", "contradiction")
 """The outcomes in which measurement and prediction differ, or a proof from either."""
 
 
-def judged(answer: Answer | None, *, tracks: bool) -> Judged:
+def judged(
+    can: Answer | None, answer: Answer | None, *, tracks: bool, tests: bool = True
+) -> Judged:
     """Whether what was measured agrees with what was predicted; None: nothing was.
 
-    That a run does not reach what a model can is no contradiction: training may fail.
+    `can` is said of the class of models, `answer` of the settings that the model has. That a run
+    does not reach what a model can is no disagreement: training may fail. `tests` is False where
+    every word that was tried has one possible answer.
     """
+    if not tests:
+        return "tests nothing"
     if answer == "no":
         return "predicted no, tracks" if tracks else "agree"
     if answer == "yes":
         return "agree" if tracks else "predicted yes, not reached"
-    return "nothing predicted"
+    return "agree" if can == "yes" and tracks else "nothing predicted"
 
 
 @dataclass(frozen=True)
@@ -228,14 +246,24 @@ def _judge_prediction(
 ) -> Comparison:
     """The outcome of a run that was evaluated and has a prediction."""
     below = _too_small(found, bare.predicted)
-    bare = replace(bare, outcome=judged(bare.predicted, tracks=best.verdict == "tracks"))
+    tracks = best.verdict == "tracks"
+    outcome = judged(found.can, bare.predicted, tracks=tracks, tests=best.tests)
+    bare = replace(bare, outcome=outcome)
+    if bare.outcome == "tests nothing":
+        return replace(
+            bare,
+            reason=f"words of up to {best.length:,} symbols have one possible answer, so that a "
+            "constant is right on all of them",
+            advice=f"test longer words (`statetrack eval {bare.run} --length {10 * best.length}`), "
+            "or words that are drawn otherwise (--words)",
+        )
     if bare.outcome == "nothing predicted":
-        too_small = f"{below}, which is enough; whether less is enough is not known"
+        too_small = f"not known whether this size is enough: {below}"
         return replace(bare, reason=too_small if below else found.theorem)
     if bare.outcome == "predicted no, tracks":
         return replace(
             bare,
-            reason=f"{_predicted_no(below)}, {_right_beyond(best)}",
+            reason=f"{_predicted_no(below)}, {_right_beyond(best)}{_whose(bare, best)}",
             advice="the prediction is about words of every length: test longer ones "
             f"(`statetrack eval {bare.run} --length {10 * best.length}`) and more of them "
             f"(--samples), and seek one that fails (`statetrack certify {bare.run}`); accuracy on "
@@ -252,9 +280,7 @@ def _too_small(found: Prediction, predicted: str | None) -> str:
     if found.can != "yes":
         return ""
     needs = [need for need in found.unmet if need.met == predicted]
-    return ", ".join(
-        f"{need.setting} {need.given} is below {need.value or need.least}" for need in needs
-    )
+    return ", ".join(need.lack for need in needs)
 
 
 def _predicted_no(below: str) -> str:
@@ -264,10 +290,16 @@ def _predicted_no(below: str) -> str:
 
 def _agreement(bare: Comparison, best: Measured, below: str) -> str:
     if best.verdict == "tracks":
-        chosen = bare.selected
-        few = "" if chosen == best else f", by replica {best.replica} and not by the selected one"
-        return f"predicted yes, {_right_beyond(best)}{few}"
-    return f"{_predicted_no(below)}, {_right_and_not_beyond(best)}"
+        size = f" at some size ({below})" if bare.predicted == "unknown" else ""
+        return f"predicted yes{size}, {_right_beyond(best)}{_whose(bare, best)}"
+    return f"{_predicted_no(below)}, {_right_and_not_beyond(best)}{_whose(bare, best)}"
+
+
+def _whose(bare: Comparison, best: Measured) -> str:
+    """Of which replica that is said, where it is not the selected one, which tables show."""
+    if bare.selected == best:
+        return ""
+    return f", by replica {best.replica}, the best, and not by the selected one"
 
 
 def _right_beyond(best: Measured) -> str:
@@ -310,7 +342,7 @@ def _not_reached(bare: Comparison, best: Measured) -> tuple[str, str]:
     """Why weights that exist may not have been found, and what to do."""
     unseen = (bare.num_replicas or 0) - bare.num_diverged - bare.num_evaluated
     others = f"evaluate the other {unseen} replicas (`statetrack eval {bare.run} --all`)"
-    reason = f"predicted yes, {_right_and_not_beyond(best)}"
+    reason = f"predicted yes, {_right_and_not_beyond(best)}{_whose(bare, best)}"
     if best.verdict == "partly":
         corrects = bare.prediction is None or bare.prediction.robust != "no"
         if best.horizon and best.nonfinite_from is None and not corrects:
@@ -327,7 +359,7 @@ def _not_reached(bare: Comparison, best: Measured) -> tuple[str, str]:
 
 def _not_held(bare: Comparison, best: Measured) -> tuple[str, str]:
     """Why weights that were set by construction are not right everywhere, and what to do."""
-    reason = f"predicted yes, {_right_and_not_beyond(best)}"
+    reason = f"predicted yes, {_right_and_not_beyond(best)}{_whose(bare, best)}"
     return (
         f"{reason}; its weights were set by construction, and rounding or noise moved them",
         "build it without --noise, or with --precision float64",

@@ -21,7 +21,7 @@ from statetrack.runs.plugins import plugins_of
 from statetrack.runs.rows import Outcome, Summary
 from statetrack.runs.run import Run, new_paths
 from statetrack.spec import Task, file_in
-from statetrack.training import TaskWords, TrainSettings, accuracy
+from statetrack.training import TaskWords, TrainSettings, accuracy, words_right
 
 
 def require_new(out: Path, *, force: bool = False) -> None:
@@ -145,9 +145,14 @@ class _Made:
         first = validation[:1]
         with torch.no_grad():
             logits = self.model.eval()(first.symbols[0])
-            right = accuracy(logits[None], first.labels, first.scored)
+            answers = logits[None], first.labels, first.scored
+            right, whole = float(accuracy(*answers)[0]), float(words_right(*answers)[0])
         alone = replace(
-            outcome, replica=0, validation_accuracy=float(right[0]), validation_loss=None
+            outcome,
+            replica=0,
+            validation_accuracy=right,
+            validation_prefix_accuracy=whole,
+            validation_loss=None,
         )
         folder.write(files.SUMMARY, Summary(steps, seconds, selected=0, replicas=(alone,)))
         drop_replaced(out)

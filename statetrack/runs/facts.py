@@ -7,13 +7,13 @@ is read, so that a list of many runs does without it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from statetrack.errors import RunError, TaskError, setting
+from statetrack.errors import RunError, StatetrackError, TaskError, setting
 from statetrack.evidence import Bracket, Evidence, word_text
 from statetrack.evidence import Verdict as Proven
 from statetrack.runs import files
@@ -48,6 +48,9 @@ class Measured:
     which all words are right that were sought to make it fail. `proven` says what is proven,
     `proven_length` to which length (None: every length), and `machine` whether the machine that was
     extracted is the task's. They are None where they are not known.
+
+    Words with one possible answer test nothing, for a constant is right on them: `tests` says
+    whether there were others.
     """
 
     replica: int
@@ -66,9 +69,15 @@ class Measured:
     proven: Proven | None = None
     proven_length: int | None = None
     machine: bool | None = None
+    tests: bool = True
 
     @classmethod
-    def of(cls, rows: Mapping[int, EvaluationRow], longest_trained: int) -> Measured:
+    def of(
+        cls,
+        rows: Mapping[int, EvaluationRow],
+        longest_trained: int,
+        tests: Callable[[EvaluationRow], bool],
+    ) -> Measured:
         """The result of one replica, from one row for each length."""
         beyond = sorted(length for length in rows if length > longest_trained)
         farthest = rows[beyond[-1]]
@@ -90,6 +99,7 @@ class Measured:
             high=farthest.high,
             floor=farthest.floor,
             nonfinite_from=farthest.nonfinite_from,
+            tests=any(tests(rows[length]) for length in reversed(beyond)),
         )
 
     def weighed_with(self, bracket: Bracket | None, symbols: Sequence[str]) -> Measured:
@@ -156,6 +166,7 @@ class RunFacts:
         self.folder = folder
         self.unfinished: Unfinished | None = None
         self._algebras = algebras or Algebras()
+        self._one_answer: dict[tuple[str, int], bool] = {}
 
     @classmethod
     def read(cls, path: Path | str, algebras: Algebras | None = None) -> RunFacts:
@@ -399,6 +410,29 @@ class RunFacts:
         """Whether a row was measured on words of the run's own task, however they were drawn."""
         return row.task in (None, self.task.name)
 
+    def counts(self, row: EvaluationRow) -> bool:
+        """Whether a row counts in what is measured of the run's task.
+
+        All words of the task's do; of a run that was trained on words drawn otherwise, which may
+        lack some symbols, those that are drawn as in training.
+        """
+        from statetrack.spec import OWN
+
+        everything = self.experiment.data.words in (OWN, "uniform")
+        return self.is_own(row) and (everything or self.has_own_words(row))
+
+    def tests(self, row: EvaluationRow) -> bool:
+        """Whether words like those of a row have more than one right answer, as far as is known."""
+        key = (row.words, row.length)
+        if key not in self._one_answer:
+            own = self.has_own_words(row)
+            try:
+                drawn = self.words.drawn if own else self.task.with_words(row.words)
+                self._one_answer[key] = drawn.source.has_one_answer(row.length)
+            except StatetrackError:  # the file that weighs them may be gone
+                self._one_answer[key] = False
+        return not self._one_answer[key]
+
     @property
     def last_rows(self) -> tuple[EvaluationRow, ...]:
         """The rows on the run's own words: the last of each replica and length."""
@@ -437,7 +471,7 @@ class RunFacts:
             return {}
         trained, longest_trained = self.summary.trained, self.words.lengths.longest
         worst: dict[int, dict[int, EvaluationRow]] = {}
-        for row in filter(self.is_own, self.rows):
+        for row in filter(self.counts, self.rows):
             if row.replica not in trained or row.accuracy != row.accuracy:
                 continue  # words of which no position is scored
             kept = worst.setdefault(row.replica, {})
@@ -446,7 +480,9 @@ class RunFacts:
                 kept[row.length] = row
         symbols = self.task.source.symbols
         return {
-            replica: Measured.of(rows, longest_trained).weighed_with(brackets.get(replica), symbols)
+            replica: Measured.of(rows, longest_trained, self.tests).weighed_with(
+                brackets.get(replica), symbols
+            )
             for replica, rows in worst.items()
             if max(rows) > longest_trained
         }

@@ -396,6 +396,9 @@ def _wrong_in_summary(summary: Summary) -> str | None:
             return f"the best step of replica {one.replica} is {one.best_step} of {summary.steps}"
         if one.validation_accuracy is not None and not 0 <= one.validation_accuracy <= 1:
             return f"the accuracy of replica {one.replica} is not between 0 and 1"
+        share = one.validation_prefix_accuracy
+        if share is not None and not 0 <= share <= 1:
+            return f"the share of right words of replica {one.replica} is not between 0 and 1"
     return None
 
 

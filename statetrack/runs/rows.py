@@ -41,9 +41,10 @@ T = TypeVar("T")
 class Outcome:
     """The outcome of one replica, at its best weights.
 
-    `best_step` is 0, and the validation is None, where the replica diverged before any validation
-    with a finite loss: its weights are then the initial ones. Of weights that were built it is 0
-    too, with an accuracy. `stopped` says why training ended
+    `validation_prefix_accuracy` is the share of validation words with every answer right; None in
+    runs of earlier versions. `best_step` is 0, and the validation is None, where the replica
+    diverged before any validation with a finite loss: its weights are then the initial ones. Of
+    weights that were built it is 0 too, with an accuracy. `stopped` says why training ended
     early, and is empty where it did not. `finish` is what the end of training did to the best
     weights, whose step stays `best_step`; None without the setting `finish`.
     """
@@ -56,6 +57,7 @@ class Outcome:
     best_step: int
     stopped: str
     finish: Finish | None = None
+    validation_prefix_accuracy: float | None = None
 
     def __post_init__(self) -> None:
         _require_replica(self)

@@ -157,12 +157,16 @@ def _progress(content: Any, step: int, num_replicas: int) -> list[Progress]:
     types = {field.name: type(field.default) for field in fields(Progress)}
     kept = []
     for each in content:
-        if not isinstance(each, dict) or {key: type(each[key]) for key in each} != types:
+        if not isinstance(each, dict):
+            raise ValueError("the progress of a replica is incomplete")
+        each = {"best_prefix_accuracy": -1.0, **each}  # earlier versions did not write it
+        if {key: type(each[key]) for key in each} != types:
             raise ValueError("the progress of a replica is incomplete")
         progress = Progress(**each)
         if not 0 <= progress.best_step <= step or progress.since_best < 0:
             raise ValueError(f"a replica is best at step {progress.best_step} of {step}")
-        if not -1 <= progress.best_accuracy <= 1 or math.isnan(progress.best_loss):
+        shares = progress.best_accuracy, progress.best_prefix_accuracy
+        if not all(-1 <= share <= 1 for share in shares) or math.isnan(progress.best_loss):
             raise ValueError(f"a replica's best accuracy is {progress.best_accuracy:g}")
         kept.append(progress)
     return kept
@@ -237,6 +241,11 @@ def summary_at(
             seed=replica.seed,
             lr=replica.lr,
             validation_accuracy=own.best_accuracy if own.best_step else None,
+            validation_prefix_accuracy=(
+                own.best_prefix_accuracy
+                if own.best_step and own.best_prefix_accuracy >= 0
+                else None
+            ),
             validation_loss=own.best_loss if own.best_step else None,
             best_step=own.best_step,
             stopped=own.stopped if own.best_step else "diverged",

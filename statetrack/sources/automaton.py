@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import ClassVar, Final, Literal
 
 import numpy as np
@@ -37,7 +38,7 @@ from statetrack.sources.arrays import (
     smallest_type,
 )
 from statetrack.sources.floors import DrawnWords, best_constant
-from statetrack.sources.graphs import reachable
+from statetrack.sources.graphs import after_each_length, reachable
 from statetrack.sources.lengths import LONGEST_ALLOWED, LengthDistribution
 from statetrack.sources.randomness import RandomBits
 from statetrack.sources.tables import Runner, SymbolSampler, uniform_symbols
@@ -192,6 +193,13 @@ class Source(ABC):
         measured on words.
         """
         return None
+
+    def has_one_answer(self, length: int) -> bool:
+        """Whether it is known that one label is right everywhere in drawn words of up to a length.
+
+        Such words test nothing: a constant answer is right on all of them.
+        """
+        return False
 
     def fingerprint(self) -> str:
         """SHA-256 over all that words and labels depend on.
@@ -451,6 +459,16 @@ class Automaton(Source):
             self.slip_chance if self.can_slip else None,
         )
         return best_constant(words, lengths)
+
+    def has_one_answer(self, length: int) -> bool:
+        """Whether one label is right wherever one is asked for in drawn words of up to a length."""
+        ways = after_each_length(np.where(self.drawable, self.delta, -1), self.start)
+        passed = np.zeros(self.num_states, bool)
+        for reached in islice(ways, 1, length + 1):
+            if not (reached & ~passed).any():
+                break
+            passed |= reached
+        return len(np.unique(self.output[passed & self.scored])) <= 1
 
     def fingerprint(self) -> str:
         """SHA-256 over tables and names."""

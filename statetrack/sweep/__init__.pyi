@@ -35,7 +35,6 @@ from .survey import Limits as Limits
 from .survey import Models as Models
 from .survey import survey_all as survey_all
 from .trained_machines import KINDS as KINDS
-from .trained_machines import RIGHT as RIGHT
 from .trained_machines import TrainedRow as TrainedRow
 from .trained_machines import trained_rows as trained_rows
 from .trained_machines import training_suite as training_suite

@@ -28,8 +28,9 @@ Shown = Literal["accuracy", "scaled", "success"]
 Measure = Literal["accuracy", "scaled", "prefixes", "horizon", "success"]
 """What a published number is."""
 
-Trust = Literal["primary", "second-hand", "figure"]
-"""Where a number was read: in the paper or its authors' data; in a digest; off a figure."""
+Trust = Literal["primary", "second-hand", "figure", "sentence"]
+"""Where a number was read: in the paper's table or its authors' data; in a digest of the paper; off
+a figure; in a sentence about many numbers together."""
 
 Of = Literal["selected", "best", "median", "mean"]
 """Of which replicas: the one that validation selects, or a statistic over all of them."""
@@ -65,9 +66,10 @@ class PublishedTable(Settings):
     source: Line = option(..., "The table, figure or section, such as `Table 3`.")
     reference: LineOrEmpty = option("", "The paper; by default the suite's.")
     trust: Trust = option(
-        "primary",
-        "`primary`: read in the paper or in its authors' own data; `second-hand`: in a digest of "
-        "it; `figure`: read off a figure.",
+        ...,
+        "`primary`: read in the table of the paper, or in its authors' own data; `second-hand`: in "
+        "a digest of it; `figure`: off a figure; `sentence`: in a sentence that speaks of many "
+        "numbers together.",
     )
     measure: Measure = option(
         "scaled",
@@ -78,6 +80,11 @@ class PublishedTable(Settings):
     of: Of = option("selected", "Of which of our replicas the number is compared.")
     lengths: Lengths = option((), "The lengths whose mean it is; by default the suite's length.")
     threshold: float = option(0.9, "The accuracy that `horizon` asks for.", above=0, max=1)
+    tested: Lengths = option(
+        (),
+        "The lengths that the source tested for `horizon`: a number is known up to the next of "
+        "them, 0 (a cross) up to the first, and the longest stands for all longer ones.",
+    )
     within: float = option(
         0.05,
         "Up to which difference two accuracies agree; of a horizon the same share of it.",
@@ -90,7 +97,18 @@ class PublishedTable(Settings):
     note: LineOrEmpty = option(
         "", "What else is to be known about these numbers; it stands beside every verdict."
     )
+    covers: dict[Name, tuple[Name, ...]] = option(
+        {},
+        "Rows of `values` that the source prints once for several of ours, and which: each of "
+        "their numbers counts once.",
+    )
     values: dict[str, dict[str, float]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _horizons_are_known_to_some_length(self) -> Self:
+        if self.measure == "horizon" and not self.tested:
+            raise ValueError("'tested' is missing: the lengths that the source tested")
+        return self
 
 
 class Budget(Settings):
@@ -202,7 +220,7 @@ class Suite(Settings):
     published_as: LineOrEmpty = option(
         "published", "What the numbers under `published` are called."
     )
-    published_trust: Trust = option("primary", "Where they were read: see `tables`.")
+    published_trust: Trust | None = option(None, "Where they were read: see `tables`.")
     tables: tuple[PublishedTable, ...] = option(
         (), "Tables of published numbers, each with its source, its measure and its length."
     )
@@ -252,10 +270,13 @@ class Suite(Settings):
             require(f"cells', '{column}", "row", cells, self.models)
         rows, tables = self.rows, [("published", self.published)]
         tables += [(f"tables, '{table.source}'", table.values) for table in self.tables]
+        covers = {row: ours for table in self.tables for row, ours in table.covers.items()}
         for where, published in tables:
             for row, values in published.items():
-                require(where, "row", [row], rows)
+                require(where, "row", covers.get(row, (row,)), rows)
                 require(where, "column", values, self.tasks)
+        if self.published and self.published_trust is None:
+            raise ValueError("'published_trust' is missing: where the numbers were read")
         for name, budget in self.budgets.items():
             require(f"budgets', '{name}", "row", budget.models, self.models)
             require(f"budgets', '{name}", "column", budget.tasks, self.tasks)
@@ -340,14 +361,21 @@ class Suite(Settings):
         )
         rows = changed.rows  # other axes give other rows, of which nothing is published
 
-        def of_rows(published: Mapping[str, dict[str, float]]) -> dict[str, dict[str, float]]:
-            return {row: values for row, values in published.items() if row in rows}
+        def of_rows(
+            published: Mapping[str, dict[str, float]], covers: Mapping[str, tuple[str, ...]]
+        ) -> dict[str, dict[str, float]]:
+            return {
+                row: values
+                for row, values in published.items()
+                if all(ours in rows for ours in covers.get(row, (row,)))
+            }
 
         tables = (
-            table.model_copy(update={"values": of_rows(table.values)}) for table in self.tables
+            table.model_copy(update={"values": of_rows(table.values, table.covers)})
+            for table in self.tables
         )
         return changed._changed(
-            {"published": of_rows(self.published), "tables": tuple(tables)}, self.whole
+            {"published": of_rows(self.published, {}), "tables": tuple(tables)}, self.whole
         )
 
     def tested(self, changes: Mapping[str, int]) -> Suite:
@@ -378,6 +406,7 @@ class Suite(Settings):
         """All tables of published numbers, first that of `published`."""
         if not self.published:
             return self.tables
+        assert self.published_trust is not None
         simple = PublishedTable(
             source=self.published_as or "published",
             trust=self.published_trust,

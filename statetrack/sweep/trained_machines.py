@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from statetrack.errors import TaskError
-from statetrack.runs import EvaluationRow, Judged, judged
+from statetrack.runs import EvaluationRow, Judged, Measured, RunFacts, judged
 from statetrack.spec import load_task
 from statetrack.sweep.machines import AnswerRow, MachineFile, MachineRow
 from statetrack.sweep.results import PointResult
@@ -23,13 +24,6 @@ UNIFORM: Final = "uniform"
 GROUP: Final = "group"
 KINDS = (UNIFORM, GROUP)
 """The kinds of words: of training and of testing."""
-
-RIGHT = 0.99
-"""A run tracks a machine whose accuracy at the longest length is at least this.
-
-A *cannot* is refuted by a replica whose accuracy on words that stay inside a group has the lower
-end of its 95 % interval above this, at the longest length.
-"""
 
 SETTINGS: dict[str, Any] = {
     "train_length": "2-20",
@@ -98,8 +92,10 @@ def kinds_of(file: MachineFile) -> tuple[str, ...]:
 class TrainedRow:
     """One run, and what was predicted: `scores` of the selected replica by kind and length.
 
-    `best` are those of the replica that is best on words inside a group (else on uniform ones) at
-    the longest length. They are empty where all replicas diverged.
+    `measured` is what the replica does that is best on words longer than those of training, of a
+    run that was trained on words inside a group on such words only; None where there are none.
+    `best` are the scores of the replica that is best on words inside a group (else on uniform ones)
+    at the longest length. They are empty where all replicas diverged.
     """
 
     machine: str
@@ -111,6 +107,7 @@ class TrainedRow:
     seconds: float
     scores: tuple[EvaluationRow, ...]
     best: EvaluationRow | None
+    measured: Measured | None
 
     def at(self, words: str, length: int) -> EvaluationRow | None:
         """The score on one kind of words at a length; None where there is none."""
@@ -124,33 +121,19 @@ class TrainedRow:
 
     @property
     def tracks(self) -> bool:
-        """Whether the selected replica is right at the longest length.
-
-        On every kind of words where it was trained on uniform ones; else on those of its training,
-        which may lack some symbols.
-        """
-        judged = KINDS if self.trained_on == UNIFORM else (self.trained_on,)
-        longest = [
-            row.accuracy
-            for row in self.scores
-            if row.length == self.lengths[-1] and row.words in judged
-        ]
-        return bool(longest) and min(longest) >= RIGHT
-
-    @property
-    def refutes(self) -> bool:
-        """Whether some replica is right at the longest length, beyond doubt: see `RIGHT`."""
-        return self.best is not None and self.best.low > RIGHT
+        """Whether some replica is right at every position of all these words."""
+        return self.measured is not None and self.measured.verdict == "tracks"
 
     @property
     def outcome(self) -> Judged:
         """What the measurement says of the prediction."""
         if not self.scores:
             return "diverged"
-        answer = "unknown" if self.predicted is None else self.predicted.as_set
-        if self.at_some_size and self.tracks:
-            return "agree"
-        return judged(answer, tracks=self.refutes if answer == "no" else self.tracks)
+        if self.measured is None:
+            return "not evaluated"
+        can = None if self.predicted is None else self.predicted.can
+        answer = None if self.predicted is None else self.predicted.as_set
+        return judged(can, answer, tracks=self.tracks, tests=self.measured.tests)
 
     @property
     def at_some_size(self) -> bool:
@@ -199,6 +182,8 @@ def _trained(
     longest = max((row.length for row in every), default=0)
     hardest = [row for row in every if (row.words, row.length) == (kind, longest)]
     scores = [row for row in every if row.selected]
+    run = RunFacts.read(Path(result.run))
+    measured = run.measured(run.brackets()).values()
     return TrainedRow(
         machine=machine.name,
         family=machine.family,
@@ -209,4 +194,5 @@ def _trained(
         seconds=result.seconds,
         scores=tuple(sorted(scores, key=lambda row: (KINDS.index(row.words), row.length))),
         best=max(hardest, key=lambda row: row.accuracy, default=None),
+        measured=max(measured, key=lambda one: (one.verdict == "tracks", one.tests), default=None),
     )

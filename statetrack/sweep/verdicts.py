@@ -2,21 +2,29 @@
 
 A published number is compared with one measured statistic: the table's `measure` at the mean over
 its `lengths`, of the replicas that `of` says. Selection never looks at test words; `best` does,
-and is taken only where the paper reports its best run. In this order:
+and is taken only where the paper reports its best run. Both are ranges: ours is what the test words
+leave open (95 % intervals; of a horizon also what lies between two tested lengths), the published
+one reaches `within` to both sides, or to where its source looked. In this order:
 
 - *not comparable*, where nothing was measured: the point failed or was not run, all its replicas
   diverged, or the table's lengths were not tested;
 - *not comparable*, where the question is another: what the table says under `unlike`; another task,
   supervision or training length than the suite has in its paper's settings;
+- *impossible*, as predicted, where theory says that neither model can track the task at such
+  lengths, and our range lies within the published one. No training is needed for it, so that it is
+  no agreement;
 - *not comparable*, where training was not finished: the model is not right on 99 % of words of the
   training lengths, has seen fewer words than the paper's (or nobody knows how many those were), and
   is no better than published and not solved. Failing then says nothing, and least of all where the
-  published model failed too. Equal numbers count where theory says that neither model can track the
-  task;
-- *agrees*, where the two numbers are at most `within` apart (of a horizon: that share of it);
-- *not comparable*, where the 95 % interval of what was measured comes as close to the published
-  number as that: too few test words;
+  published model failed too;
+- *not comparable*, where our range has numbers inside and outside the published one: too few test
+  words, or too few tested lengths; and where it comes as close to its end as `NEAR` and was run
+  with fewer than `SEEDS` seeds;
+- *agrees*, where our range lies within the published one;
 - *differs* otherwise. What was trained otherwise than in the paper is named.
+
+A row that the source prints once for several of ours counts once: it differs where one of ours
+does, and is not comparable where one is not.
 
 torch is not imported here.
 """
@@ -24,44 +32,55 @@ torch is not imported here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from statetrack.errors import StatetrackError
-from statetrack.runs import Experiment, RunFolder, Summary, files
-from statetrack.scoring import ReplicaSpread, horizon_of, rescale, rounded_down, rounded_up
+from statetrack.runs import EvaluationRow, Experiment, RunFolder, Summary, files
+from statetrack.scoring import (
+    NOISE,
+    ReplicaSpread,
+    horizon_of,
+    rescale,
+    rounded_down,
+    rounded_up,
+    wilson,
+)
 from statetrack.spec import WordSpec, current_name, load_task
 from statetrack.sweep.results import Done, Point, PointResult
 from statetrack.sweep.suite import TRAINED_BY, Measure, Of, PublishedTable, Suite, Trust
 from statetrack.text import shortened
 
-Verdict = Literal["agrees", "differs", "not comparable"]
+Verdict = Literal["agrees", "differs", "impossible", "not comparable"]
 
-VERDICTS: tuple[Verdict, ...] = ("agrees", "differs", "not comparable")
-
-FIELDS: Mapping[Measure, str] = {
-    "accuracy": "accuracy",
-    "scaled": "scaled",
-    "prefixes": "prefix_accuracy",
-}
-"""The field of a row that has a number of one length."""
+VERDICTS: tuple[Verdict, ...] = ("agrees", "differs", "impossible", "not comparable")
 
 FINISHED = 0.99
-"""The accuracy on words of the training lengths from which on training counts as finished."""
+"""The share of words of the training lengths, right at every position, that is finished."""
+
+NEAR = 0.05
+"""How close to the end of what agrees a number is near it; of a horizon, a share of it."""
+
+SEEDS = 3
+"""The seeds that a number near the end is run with before it counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
     """One published number beside what was measured.
 
-    `measured` is None where nothing was; `why` names the difference of protocol, or of numbers.
-    `right` of `replicas` answered every test word rightly at every position.
+    `row` is the row's name in the source, and `rows` are those of ours that it stands for.
+    `measured` is None where nothing was, and else that of the row which decides; `why` names the
+    difference of protocol, or of numbers, or the theorem. `right` of `replicas` answered every test
+    word rightly at every position.
     """
 
     row: str
+    rows: tuple[str, ...]
     column: str
     source: str
     reference: str
@@ -107,22 +126,48 @@ def compare_published(
     """
     places = {(point.row, point.column): point for point in points}
     found = {(result.row, result.column): result for result in results}
+    theorems: dict[tuple[str, str], str] = {}
+    rows = suite.rows
     compared = []
     for table in suite.published_tables:
         for row, values in table.values.items():
+            ours = [each for each in table.covers.get(row, (row,)) if each in rows]
             for column, value in values.items():
-                beside = _Beside(
-                    suite=suite,
-                    table=table,
-                    row=row,
-                    column=column,
-                    published=value,
-                    point=places.get((row, column)),
-                    result=found.get((row, column)),
-                    summary_of=summary_of,
-                )
-                compared.append(beside.compared())
+                each_of_ours = [
+                    _Beside(
+                        suite=suite,
+                        table=table,
+                        row=one,
+                        column=column,
+                        published=value,
+                        point=places.get((one, column)),
+                        result=found.get((one, column)),
+                        summary_of=summary_of,
+                        theorems=theorems,
+                    ).compared()
+                    for one in ours or [row]
+                ]
+                compared.append(_together(row, each_of_ours))
     return tuple(compared)
+
+
+_DECIDES: tuple[Verdict, ...] = ("differs", "not comparable", "agrees", "impossible")
+"""Of several rows that the source prints as one, the first of these that one of them has."""
+
+
+def _together(row: str, ours: Sequence[Compared]) -> Compared:
+    """One published number beside all rows of ours that it stands for."""
+    decides = min(ours, key=lambda each: _DECIDES.index(each.verdict))
+    if len(ours) == 1:
+        return replace(decides, row=row)
+    return replace(
+        decides,
+        row=row,
+        rows=tuple(each.row for each in ours),
+        why=f"{decides.row}: {decides.why}",
+        right=sum(each.right for each in ours),
+        replicas=sum(each.replicas for each in ours),
+    )
 
 
 def papers_experiment(suite: Suite, point: Point) -> Experiment | None:
@@ -202,6 +247,22 @@ _ABOUT_THE_MACHINE = frozenset({"seed", "checkpoint_every", "device", "threads"}
 """Settings that change no result, and the first seed."""
 
 
+class _Range(NamedTuple):
+    """A number as it was read, and the least and the greatest that it can be."""
+
+    value: float
+    low: float
+    high: float
+
+    def inside(self, other: _Range) -> bool:
+        """Whether all of it lies within another."""
+        return other.low - NOISE <= self.low and self.high <= other.high + NOISE
+
+    def apart(self, other: _Range) -> bool:
+        """Whether the two have no number in common."""
+        return self.high < other.low - NOISE or other.high + NOISE < self.low
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Beside:
     """A published number, and the point that it is compared with."""
@@ -214,6 +275,7 @@ class _Beside:
     point: Point | None
     result: Done | None
     summary_of: Callable[[Path], Summary | None]
+    theorems: dict[tuple[str, str], str] = field(default_factory=dict)  # those already looked up
 
     def compared(self) -> Compared:
         table, lengths = self.table, self.lengths
@@ -223,6 +285,7 @@ class _Beside:
         notes = [why, table.note, "best of all replicas" * (table.of == "best")]
         return Compared(
             row=self.row,
+            rows=(self.row,),
             column=self.column,
             source=table.source,
             reference=table.reference or self.suite.reference,
@@ -231,7 +294,7 @@ class _Beside:
             of=table.of,
             lengths=lengths,
             published=self.published,
-            measured=measured,
+            measured=None if measured is None else measured.value,
             verdict=verdict,
             why="; ".join(filter(None, notes)),
             right=0 if result is None else result.num_right,
@@ -241,11 +304,11 @@ class _Beside:
     @property
     def lengths(self) -> tuple[int, ...]:
         """The lengths that the number is about; none of a horizon, which all tested are about."""
-        if self.table.measure == "horizon":
+        if self._is_horizon:
             return ()
         return self.table.lengths or (self.suite.whole.length,)
 
-    def _verdict(self, result: PointResult | None, measured: float | None) -> tuple[Verdict, str]:
+    def _verdict(self, result: PointResult | None, measured: _Range | None) -> tuple[Verdict, str]:
         if result is None:
             error = getattr(self.result, "error", "")
             return "not comparable", f"not measured: {error}" if error else "not measured"
@@ -258,53 +321,100 @@ class _Beside:
         paper = papers_experiment(self.suite, self.point)
         if paper is not None and (question := [*_other_question(ours, paper)]):
             return "not comparable", "; ".join(question)
-        if self._beyond_tested(result, measured):
-            return "not comparable", f"tested to {max(_lengths(result)):,} symbols only"
+        alike, apart = measured.inside(self._agreeing), measured.apart(self._agreeing)
+        if alike and (theorem := self._theorem(ours, paper)):
+            return "impossible", theorem
         share = _share_of_words(result.steps, ours, paper)
-        unfinished = self._unfinished(result, measured, share)
-        alike = abs(measured - self.published) <= self._within
-        theorem = self._theorem(result, ours, paper) if unfinished and alike else ""
-        if unfinished and not theorem:
+        if unfinished := self._unfinished(result, measured, share):
             return "not comparable", unfinished
+        if not (alike or apart):
+            return "not comparable", self._undecided(result, measured)
+        seeds = len({replica.seed for replica in ours.replicas})
+        if seeds < SEEDS and (near := self._near(measured)):
+            seeds_run = f"{seeds} seed was" if seeds == 1 else f"{seeds} seeds were"
+            return "not comparable", f"{near}, and {seeds_run} run, of {SEEDS} that it takes there"
         if alike:
-            return "agrees", theorem or f"at most {self._apart} apart"
-        if doubtful := self._too_few_words(result):
-            return "not comparable", doubtful
+            return "agrees", self._agreement
         causes = trained_otherwise(ours, paper) if paper is not None else []
         if share is not None and share < 1:
             causes.append(f"{_percent(share)} of the paper's training words")
         known = f"; trained with {', '.join(causes)}" if causes else ""
-        return "differs", f"{self._difference(measured)}{known}"
+        return "differs", f"{self._difference(measured.value)}{known}"
+
+    # --- what agrees with the published number ---
 
     @property
-    def _within(self) -> float:
-        if self.table.measure == "horizon":
-            return self.table.within * self.published
-        return self.table.within + 1e-9  # 0.95 and 1.0 are 0.05 apart, and a little more in binary
+    def _is_horizon(self) -> bool:
+        return self.table.measure == "horizon"
+
+    @cached_property
+    def _agreeing(self) -> _Range:
+        """The published number, and the least and the greatest that agree with it.
+
+        A share of 0 agrees with all that are below: scaled accuracies fall below 0 by chance. A
+        horizon is known up to the next length that the source tested: 0, which stands for a cross,
+        up to its first, and its longest for all that are longer.
+        """
+        table, number = self.table, self.published
+        if not self._is_horizon:
+            is_failure = table.measure != "accuracy" and number <= table.within
+            return _Range(
+                number, -math.inf if is_failure else number - table.within, number + table.within
+            )
+        if not number:
+            return _Range(0, -math.inf, min(table.tested, default=0))
+        within = table.within * number
+        longer = [length for length in table.tested if length > number]
+        is_longest = bool(table.tested) and not longer
+        high = math.inf if is_longest else min(longer, default=number) + within
+        return _Range(number, number - within, high)
 
     @property
-    def _apart(self) -> str:
+    def _agreement(self) -> str:
         within = self.table.within
-        return f"{within:.0%}" if self.table.measure == "horizon" else f"{within:g}"
+        if not self._is_horizon:
+            return f"at most {within:g} apart"
+        if not self.published:
+            return f"both below {self._agreeing.high:,.0f}"
+        return f"at most {within:.0%} apart"
 
     def _difference(self, measured: float) -> str:
         apart = abs(measured - self.published)
         text = f"{apart:.2f}" if apart >= 0.01 else f"{apart:.1g}"
-        if self.table.measure == "horizon":
+        if self._is_horizon:
             text = f"{apart:,.0f} symbols"
         return f"{text} {'above' if measured > self.published else 'below'}"
+
+    def _near(self, measured: _Range) -> str:
+        """How close the number is to where agreeing ends; empty where it is not."""
+        ends = [end for end in self._agreeing[1:] if math.isfinite(end)]
+        unit = max(1.0, self.published) if self._is_horizon else 1.0
+        read = [measured.value]
+        if self._is_horizon:
+            read += [each for each in measured[1:] if math.isfinite(each)]
+        reachable = [end for end in ends if self._is_horizon or end < 1]
+        distance = min((abs(each - end) / unit for each in read for end in reachable), default=1.0)
+        if round(distance, 2) >= NEAR:
+            return ""
+        if self._is_horizon:
+            return f"{distance * unit:,.0f} symbols from where agreeing ends"
+        return f"{distance:.2f} from where agreeing ends"
 
     # --- what was measured ---
 
     def _statistic(
-        self, result: PointResult, value_of: Callable[[PointResult, int], float | None]
-    ) -> float | None:
+        self, result: PointResult, value_of: Callable[[PointResult, int], _Range | None]
+    ) -> _Range | None:
         """The table's statistic of a number that each replica has; None where nothing was scored.
 
-        A replica that diverged counts as 0.
+        A replica that diverged counts as 0. The statistic of the least and of the greatest values
+        is the range.
         """
         if self.table.measure == "success":
-            return result.success if result.measured.length in self.lengths else None
+            if result.measured.length not in self.lengths:
+                return None
+            right = round(result.success * result.replicas)
+            return _Range(result.success, *wilson(right, result.replicas))
         if not result.every_row:
             return None
         if self.table.of == "selected":
@@ -313,23 +423,38 @@ class _Beside:
         trained = {row.replica for row in result.every_row}
         values = []
         for replica in range(result.replicas):
-            value = value_of(result, replica) if replica in trained else 0.0
-            if value is None or math.isnan(value):
+            value = value_of(result, replica) if replica in trained else _Range(0.0, 0.0, 0.0)
+            if value is None or any(map(math.isnan, value)):
                 return None
             values.append(value)
-        found: float | None = getattr(ReplicaSpread.of(values), self.table.of)
-        return found
+        return _Range(
+            *(getattr(ReplicaSpread.of(each), self.table.of) for each in zip(*values, strict=True))
+        )
 
-    def _measured_of(self, result: PointResult, replica: int) -> float | None:
+    def _measured_of(self, result: PointResult, replica: int) -> _Range | None:
         """The table's measure of one replica; None where a length was not tested."""
         rows = {row.length: row for row in result.every_row if row.replica == replica}
-        if self.table.measure == "horizon":
-            rising = sorted((length, row.accuracy) for length, row in rows.items())
-            return float(horizon_of(rising, self.table.threshold))
+        if self._is_horizon:
+            return self._horizon([rows[length] for length in sorted(rows)])
         if not set(self.lengths) <= set(rows):
             return None
-        value = fmean(getattr(rows[length], FIELDS[self.table.measure]) for length in self.lengths)
-        return None if math.isnan(value) else value
+        ranges = [_scored(rows[length], self.table.measure) for length in self.lengths]
+        found = _Range(*map(fmean, zip(*ranges, strict=True)))
+        return None if math.isnan(found.value) else found
+
+    def _horizon(self, rising: Sequence[EvaluationRow]) -> _Range:
+        """The longest tested length that passes, and between which lengths it can lie.
+
+        It is at least the last one up to which all pass for sure, and below the first that fails
+        for sure.
+        """
+        threshold = self.table.threshold
+        fails = [row.length for row in rising if row.high < threshold]
+        return _Range(
+            float(horizon_of([(row.length, row.accuracy) for row in rising], threshold)),
+            float(horizon_of([(row.length, row.low) for row in rising], threshold)),
+            float(fails[0]) if fails else math.inf,
+        )
 
     def _nothing_measured(self, result: PointResult) -> str:
         if not result.every_row:
@@ -338,49 +463,42 @@ class _Beside:
         tested = ", ".join(f"{length:,}" for length in _lengths(result))
         return f"not measured at length {asked}: tested at {tested}"
 
-    def _beyond_tested(self, result: PointResult, measured: float) -> bool:
-        """Whether a horizon ends where the test did, and the published one later."""
-        longest = max(_lengths(result))
-        return (
-            self.table.measure == "horizon" and measured == longest < self.published - self._within
-        )
-
-    def _too_few_words(self, result: PointResult) -> str:
-        """Why the test cannot tell the two numbers apart; empty where it can.
-
-        Of one length and the selected replica, whose accuracy has an interval.
-        """
-        table = self.table
-        if table.of != "selected" or table.measure not in ("accuracy", "scaled"):
-            return ""
-        chosen = {row.length: row for row in result.every_row if row.selected}
-        if len(self.lengths) != 1 or self.lengths[0] not in chosen:
-            return ""
-        row = chosen[self.lengths[0]]
-        low, high = row.interval
-        if table.measure == "scaled":
-            low, high = rescale(low, row.chance), rescale(high, row.chance)
-        if low - self._within > self.published or high + self._within < self.published:
-            return ""
-        words = "1 test word does" if row.sequences == 1 else f"{row.sequences:,} test words do"
-        return (
-            f"{words} not tell them apart: 95 % interval {rounded_down(low)} to {rounded_up(high)}"
-        )
+    def _undecided(self, result: PointResult, measured: _Range) -> str:
+        """Why the test cannot tell the two numbers apart."""
+        if self.table.measure == "success":
+            said = f"{result.replicas:,} replicas do"
+        else:
+            words = min(row.sequences for row in result.every_row)
+            said = "1 test word does" if words == 1 else f"{words:,} test words do"
+        if not self._is_horizon:
+            interval = f"{rounded_down(measured.low)} to {rounded_up(measured.high)}"
+            return f"{said} not tell them apart: 95 % interval {interval}"
+        after = min((n for n in _lengths(result) if n > measured.value), default=math.inf)
+        if (measured.low, measured.high) != (measured.value, after):
+            open_end = math.isinf(measured.high)
+            between = f"{measured.low:,.0f} and {'more' if open_end else f'{measured.high:,.0f}'}"
+            return f"{said} not tell them apart: it lies between {between}"
+        if math.isinf(after):
+            return f"tested to {measured.value:,.0f} symbols only"
+        return f"it lies between two tested lengths, {measured.value:,.0f} and {after:,.0f}"
 
     # --- whether training was finished ---
 
-    def _unfinished(self, result: PointResult, measured: float, share: float | None) -> str:
+    def _unfinished(self, result: PointResult, measured: _Range, share: float | None) -> str:
         """Why a failure says nothing; empty where training was finished, or the number is better.
 
-        A solved test needs no more training, whatever validation says.
+        A solved test needs no more training, whatever validation says, and replicas that are right
+        on every test word are trained.
         """
         if share is not None and share >= 1:
             return ""
-        if self.table.measure == "horizon":
-            solved = measured >= max(_lengths(result))
+        if self._is_horizon:
+            solved = measured.value >= max(_lengths(result))
         else:
-            solved = measured >= 1 - self.table.within
-        if solved or measured > self.published + self._within:
+            solved = measured.value >= 1 - self.table.within
+        if self.table.measure == "success" and self.published > self.table.within:
+            solved = solved or measured.inside(self._agreeing)
+        if solved or measured.low > self._agreeing.high:
             return ""
         learned = self._learned(result)
         if learned is not None and learned >= FINISHED:
@@ -391,47 +509,85 @@ class _Beside:
             else f"{_percent(share)} of the paper's training words"
         )
         known = "not known" if learned is None else rounded_down(learned)
-        return f"{words}; accuracy on training lengths {known}"
+        return f"{words}; share of words of training lengths right {known}"
 
     def _learned(self, result: PointResult) -> float | None:
-        """The accuracy on words of the training lengths, of the same replicas as the number.
+        """The share of right words of the training lengths, of the same replicas as the number.
 
         None where the run does not say it.
         """
         summary = self.summary_of(Path(result.run))
         if summary is None:
             return None
-        accuracies = {each.replica: each.validation_accuracy or 0.0 for each in summary.replicas}
+        shares = {}
+        for each in summary.replicas:
+            if each.diverged:
+                shares[each.replica] = 0.0
+            elif each.validation_prefix_accuracy is None:
+                return None
+            else:
+                shares[each.replica] = each.validation_prefix_accuracy
         if self.table.measure == "success":
-            return fmean(accuracies.values())
+            return fmean(shares.values())
         if self.table.of == "best":
-            values = {r: self._measured_of(result, r) or 0.0 for r in accuracies}
-            return accuracies[max(values, key=lambda replica: values[replica])]
-        return self._statistic(result, lambda _, replica: accuracies.get(replica, 0.0))
+            values = {r: self._measured_of(result, r) or _Range(0.0, 0.0, 0.0) for r in shares}
+            return shares[max(values, key=lambda replica: values[replica].value)]
 
-    def _theorem(self, result: PointResult, ours: Experiment, paper: Experiment | None) -> str:
-        """Why neither model can track the task, however trained; empty where theory leaves it open.
+        def share_of(_: PointResult, replica: int) -> _Range:
+            share = shares.get(replica, 0.0)
+            return _Range(share, share, share)
 
-        Without the paper's settings, only what no size would change counts. What holds of a model
-        whose state grows with the word is about its limit alone, and forbids no length; and none
-        forbids to fit the training lengths.
+        found = self._statistic(result, share_of)
+        return None if found is None else found.value
+
+    def _theorem(self, ours: Experiment, paper: Experiment | None) -> str:
+        """Why neither model can have more than published; empty where theory leaves it open.
+
+        It says so of failures beyond the training lengths, which no theorem forbids to fit.
         """
-        from statetrack.models import recurrence_of
-        from statetrack.predicting import predict
+        if self._is_horizon:
+            fails_by = self._agreeing.high
+        else:
+            fails_by = min(self.lengths) if self._agreeing.high < 1 else math.inf
+        if math.isinf(fails_by) or fails_by <= words_and_lengths(ours).lengths.longest:
+            return ""
+        place = self.row, self.column
+        if place not in self.theorems:
+            self.theorems[place] = _theorem(ours, paper)
+        return self.theorems[place]
 
-        recurrence = recurrence_of(ours.model_settings)
-        shortest = min(self.lengths or _lengths(result))
-        is_beyond = shortest > words_and_lengths(ours).lengths.longest
-        if recurrence is None or not recurrence.has_state or not is_beyond:
-            return ""
-        try:
-            task = load_task(ours.data.task)
-            mine = predict(task, ours.model_settings)
-            its = mine if paper is None else predict(task, paper.model_settings)
-        except StatetrackError:
-            return ""
-        hopeless = mine.can == "no" or (paper is not None and mine.answer == its.answer == "no")
-        return f"impossible by theory: {shortened(mine.theorem, 120)}" if hopeless else ""
+
+def _scored(row: EvaluationRow, measure: Measure) -> _Range:
+    """A share of one row, with its 95 % interval."""
+    if measure == "prefixes":
+        share = row.prefix_accuracy
+        right = 0 if math.isnan(share) else round(share * row.sequences)
+        return _Range(share, *wilson(right, row.sequences))
+    if measure == "scaled":
+        return _Range(row.scaled, rescale(row.low, row.chance), rescale(row.high, row.chance))
+    return _Range(row.accuracy, row.low, row.high)
+
+
+def _theorem(ours: Experiment, paper: Experiment | None) -> str:
+    """Why neither model can track the task, however trained; empty where theory leaves it open.
+
+    Without the paper's settings, only what no size would change counts. What holds of a model
+    whose state grows with the word is about its limit alone, and forbids no length.
+    """
+    from statetrack.models import recurrence_of
+    from statetrack.predicting import predict
+
+    recurrence = recurrence_of(ours.model_settings)
+    if recurrence is None or not recurrence.has_state:
+        return ""
+    try:
+        task = load_task(ours.data.task)
+        mine = predict(task, ours.model_settings)
+        its = mine if paper is None else predict(task, paper.model_settings)
+    except StatetrackError:
+        return ""
+    hopeless = mine.can == "no" or (paper is not None and mine.answer == its.answer == "no")
+    return shortened(mine.theorem, 120) if hopeless else ""
 
 
 def _other_question(ours: Experiment, paper: Experiment) -> Iterator[str]:

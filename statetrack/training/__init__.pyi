@@ -4,6 +4,7 @@ from .api import check_logits as check_logits
 from .api import train as train
 from .losses import accuracy as accuracy
 from .losses import finite_answers as finite_answers
+from .losses import words_right as words_right
 from .optimisers import OptimiserKind as OptimiserKind
 from .population import Population as Population
 from .population import schedule_factor as schedule_factor

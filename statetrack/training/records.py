@@ -23,7 +23,10 @@ def replicas_of(seeds: Sequence[int], lrs: Sequence[float]) -> tuple[Replica, ..
 
 @dataclass(frozen=True)
 class Record:
-    """Loss and accuracy of one replica at one step; `validation_*` only where it was validated."""
+    """Loss and accuracy of one replica at one step; `validation_*` only where it was validated.
+
+    `validation_prefix_accuracy` is the share of validation words with every answer right.
+    """
 
     step: int
     replica: int
@@ -31,6 +34,7 @@ class Record:
     accuracy: float
     validation_loss: float | None = None
     validation_accuracy: float | None = None
+    validation_prefix_accuracy: float | None = None
 
 
 @dataclass(frozen=True)
@@ -51,9 +55,13 @@ class Finish:
 
 @dataclass
 class Progress:
-    """The state of selection and early stopping for one replica."""
+    """The state of selection and early stopping for one replica.
+
+    `best_prefix_accuracy` is -1 after a checkpoint of an earlier version, until weights improve.
+    """
 
     best_accuracy: float = -1.0
+    best_prefix_accuracy: float = -1.0
     best_loss: float = float("inf")
     best_step: int = 0
     since_best: int = 0

@@ -18,7 +18,13 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from statetrack.training.losses import Loss, accuracy, mean_over_scored, smallest_margin
+from statetrack.training.losses import (
+    Loss,
+    accuracy,
+    mean_over_scored,
+    smallest_margin,
+    words_right,
+)
 from statetrack.training.population import Optimiser, Population, Weights
 from statetrack.training.records import Finish, Progress, Record, Replica
 from statetrack.training.robust import Robust
@@ -133,24 +139,29 @@ class Trainer:
         for row, replica in enumerate(self.everyone):
             ends.append(self._finish_replica(row, replica))
             yield []
-        for row, (weights, finish, right, loss) in enumerate(ends):
+        for row, (weights, finish, right, words, loss) in enumerate(ends):
             if weights is not None:
                 for name, value in weights.items():
                     self.best[name][row] = value
-                self.progress[row].best_accuracy, self.progress[row].best_loss = right, loss
+                progress = self.progress[row]
+                progress.best_accuracy, progress.best_prefix_accuracy = right, words
+                progress.best_loss = loss
             self.finishes[self.everyone[row].index] = finish
 
     @torch.no_grad()
     def _finish_replica(
         self, row: int, replica: Replica
-    ) -> tuple[Weights | None, Finish, float, float]:
-        """New weights, if validation is no worse with them, and what was done."""
+    ) -> tuple[Weights | None, Finish, float, float, float]:
+        """New weights, if validation is no worse with them, and what was done.
+
+        With them come the accuracies over positions and over words, and the loss.
+        """
         # here, since it takes SciPy, which training and evaluation do without
         from statetrack.training.finish import finished
 
         progress, model = self.progress[row], self.population.model
         if not progress.best_step:
-            return None, Finish(refused="it diverged"), math.nan, math.nan
+            return None, Finish(refused="it diverged"), math.nan, math.nan, math.nan
         seeds = list(dict.fromkeys(other.seed for other in self.everyone))
         words_row = seeds.index(replica.seed)
         own = {name: value[row] for name, value in self.best.items()}
@@ -158,7 +169,7 @@ class Trainer:
             value.copy_(own[name])
         found = finished(model, self._last_words(progress.best_step, words_row), self.settings)
         if isinstance(found, str):
-            return None, Finish(refused=found), math.nan, math.nan
+            return None, Finish(refused=found), math.nan, math.nan, math.nan
         words = self.validation[[words_row]]
         weights = own | {name: value.to(self.device) for name, value in found.weights.items()}
         model.eval()
@@ -181,7 +192,8 @@ class Trainer:
             found.loss_after,
             "validation is worse with it" if worse else "",
         )
-        return (None if worse else weights), finish, right, loss
+        whole = float(words_right(logits, words.labels, words.scored))
+        return (None if worse else weights), finish, right, whole, loss
 
     def _last_words(self, step: int, row: int) -> Words:
         """The last words, at most `MOST_WORDS`, that replicas of a seed read up to a step."""
@@ -213,14 +225,15 @@ class Trainer:
         return torch.autocast(self.device.type, torch.bfloat16)
 
     @torch.no_grad()
-    def _validate(self) -> tuple[Tensor, Tensor]:
-        """Loss and accuracy of each replica on its validation words, [R]."""
+    def _validate(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Loss of each replica on its validation words, share of right answers, and of words."""
         self.population.model.eval()
         words = self.validation[self.word_rows]
         with self._precision():
             logits = self.population(words.symbols)
             losses = self.robust.validate(self.population, words, logits, self.loss)
-        return losses, accuracy(logits, words.labels, words.scored)
+        right = logits, words.labels, words.scored
+        return losses, accuracy(*right), words_right(*right)
 
     def _records(self, validate: bool) -> list[Record]:
         """One record for each replica; where validated, selection and stopping are updated."""
@@ -241,11 +254,13 @@ class Trainer:
         better = []
         for row, record in enumerate(records):
             loss, score = record.validation_loss, record.validation_accuracy
-            assert loss is not None and score is not None
+            words = record.validation_prefix_accuracy
+            assert loss is not None and score is not None and words is not None
             progress = self.progress[record.replica]
             best_so_far = (progress.best_accuracy, -progress.best_loss)
             if math.isfinite(loss) and (score, -loss) > best_so_far:
                 progress.best_accuracy, progress.best_loss = score, loss
+                progress.best_prefix_accuracy = words
                 progress.best_step, progress.since_best = record.step, 0
                 better.append(row)
             else:

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from statetrack.algebra import Need
 from statetrack.report.entries import FIELDS, Entry, Gathered, horizon_of_entry, worst_text
 from statetrack.report.evidence import bracket_lines, evidence_lines
 from statetrack.report.table import interval, share
-from statetrack.report.verdicts import published_text
-from statetrack.runs import EvaluationRow, judged
-from statetrack.scoring import rounded_down, wilson
+from statetrack.report.verdicts import WORDS, published_text
+from statetrack.runs import DISAGREEMENTS, VERDICTS, EvaluationRow, Judged
+from statetrack.scoring import wilson
 from statetrack.sweep import Compared
 
 Expected = Literal["can", "cannot", "size", "open", "none"]
@@ -25,7 +24,7 @@ Expected = Literal["can", "cannot", "size", "open", "none"]
 Reached = Literal["right", "partly", "floor", "nothing"]
 """What the selected replica reached: right on every word; above the floor; not even that."""
 
-MARKS = {"agrees": "✓", "differs": "≠", "not comparable": "∅"}
+MARKS = {"agrees": "✓", "differs": "≠", "impossible": "⊥", "not comparable": "∅"}
 """The sign before each verdict on a published number."""
 
 MEASURES = {
@@ -41,99 +40,13 @@ TRUSTS = {
     "primary": "read in the paper",
     "second-hand": "second-hand: read in a digest",
     "figure": "read off a figure",
+    "sentence": "read in a sentence about many numbers",
 }
 """Where a published number was read."""
 
 
-Agreeing = Literal[
-    "as predicted", "not as predicted", "contradiction", "nothing predicted", "not measured"
-]
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """The outcome for one entry, and the reason in one sentence."""
-
-    outcome: Agreeing
-    why: str
-
-    @property
-    def disagrees(self) -> bool:
-        """Whether measurement and prediction differ, or a proof from either."""
-        return self.outcome in ("not as predicted", "contradiction")
-
-
-def agreement_of(entry: Entry) -> Agreement:
-    """Whether an entry's measurement agrees with its prediction, by the rules of `compare`.
-
-    A prediction says what some weights can do, so the best replica counts, over all test words that
-    are longer than those of training.
-    """
-    bracket, prediction = entry.bracket, entry.prediction
-    answer = None if prediction is None else prediction.answer
-    if (wrong := bracket.contradiction) is not None:
-        return Agreement("contradiction", wrong)
-    if answer == "no" and bracket.verdict == "all lengths":
-        return Agreement(
-            "contradiction",
-            f"predicted not to, and the evidence '{bracket.proven_by}' proves that every word of "
-            "every length is answered rightly",
-        )
-    replicas: dict[int, list[EvaluationRow]] = {}
-    for row in entry.rows:
-        if entry.trained_to is None or row.length > entry.trained_to:
-            replicas.setdefault(row.replica, []).append(row)
-    beyond = list(replicas.values())
-    if not beyond:
-        return Agreement("not measured", "no replica was tested on words longer than in training")
-    longest = max(row.length for rows in beyond for row in rows)
-    fails = bracket.failure is not None  # the selected replica, on a word that was sought
-    tracking = [
-        rows
-        for rows in beyond
-        if all(row.all_right for row in rows) and not (rows[0].selected and fails)
-    ]
-    outcome = judged(answer, tracks=bool(tracking))
-    if outcome == "nothing predicted":
-        return Agreement("nothing predicted", "no theorem decides it with these settings")
-    if outcome == "predicted no, tracks":
-        return Agreement(
-            "not as predicted",
-            f"predicted not to, and {_replicas(len(tracking))} right on every test word longer "
-            f"than in training, up to {longest:,} symbols; the prediction is about words of every "
-            "length",
-        )
-    if outcome == "predicted yes, not reached":
-        return Agreement("not as predicted", f"predicted to, and {_fails(entry, beyond, longest)}")
-    if answer == "yes":
-        return Agreement(
-            "as predicted",
-            f"predicted to, and {_replicas(len(tracking))} right on every test word longer "
-            f"than in training, up to {longest:,} symbols",
-        )
-    return Agreement("as predicted", f"predicted not to, and {_fails(entry, beyond, longest)}")
-
-
-def _fails(entry: Entry, beyond: Sequence[Sequence[EvaluationRow]], longest: int) -> str:
-    """That no replica tracks the task: the words, or the one word, on which the best fails."""
-    right = sum(all(row.all_right for row in rows) for rows in beyond)
-    if right and entry.bracket.failure is not None:
-        return (
-            "every random word is right, but the word that was sought and found is answered "
-            f"wrongly at symbol {entry.bracket.failure.position:,}"
-        )
-    told = f"no replica is right on every test word longer than in training, up to {longest:,}"
-    last = [
-        row.accuracy for rows in beyond for row in rows if row.length == longest and row.sequences
-    ]
-    beside = (
-        f" (the best is right on {rounded_down(max(last))} of the last answers)" if last else ""
-    )
-    return f"{told} symbols{beside}"
-
-
-def _replicas(number: int) -> str:
-    return "1 replica is" if number == 1 else f"{number} replicas are"
+NOTABLE: tuple[Judged, ...] = (*DISAGREEMENTS, "predicted yes, not reached", "tests nothing")
+"""The outcomes that a place of the table names."""
 
 
 @dataclass(frozen=True)
@@ -199,29 +112,47 @@ class Place:
         if prediction is None:
             return "no prediction"
         if self.expected == "can":
-            need = prediction.needs[0] if prediction.needs else None
-            return "can" if need is None else f"can: {need.says}"
+            return f"can: {_signed(prediction.needs[0].bounds)}" if prediction.needs else "can"
         if self.expected == "cannot":
             return "cannot"
         if not prediction.unmet:
             return "not decided"
-        need = prediction.unmet[0]
-        if self.expected == "size":
-            return f"too small: {_too_small(need)}"
-        enough = "" if need.value is None else f", {need.value:,} is enough"
-        return f"not decided: {need.setting} {need.given:,}{enough}"
+        told = "too small" if self.expected == "size" else "not decided"
+        return f"{told}: {_signed(prediction.unmet[0].lack)}"
 
     @property
     def needs(self) -> Sequence[str]:
         """Every size that the prediction asks for, with the one that the model has."""
         prediction = self.entry.prediction
         needs = () if prediction is None else prediction.needs
-        return [f"{need.says} (here {need.given:,})" for need in needs]
+        return [f"{_signed(need.bounds)} (here {need.given:,})" for need in needs]
 
-    @cached_property
-    def agreement(self) -> Agreement:
-        """Whether what was measured agrees with the prediction."""
-        return agreement_of(self.entry)
+    @property
+    def outcome(self) -> Judged:
+        """What the measurement says of the prediction, as `compare` has it."""
+        judged = self.entry.judged
+        return "unfinished" if judged is None else judged.outcome
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in the words of every table."""
+        return VERDICTS[self.outcome]
+
+    @property
+    def why(self) -> str:
+        """The reason for the outcome, in a sentence without its full stop."""
+        judged = self.entry.judged
+        return "there is no run that is finished" if judged is None else judged.reason
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether measurement and prediction differ, or a proof from either."""
+        return self.outcome in DISAGREEMENTS
+
+    @property
+    def notable(self) -> bool:
+        """Whether the outcome is named at its place of the table."""
+        return self.outcome in NOTABLE
 
     # --- what was measured ---
 
@@ -383,7 +314,7 @@ class Place:
     @property
     def stands_out(self) -> bool:
         """Whether a reader is to look at it: it failed, or is not as predicted or published."""
-        return self.entry.state == "failed" or self.agreement.disagrees or self.differs
+        return self.entry.state == "failed" or self.notable or self.differs
 
     @property
     def label(self) -> str:
@@ -392,16 +323,17 @@ class Place:
         if self.at_length:
             parts.append(f"{self.right_text} replicas right on every word")
         parts.append(f"predicted: {self.expected_text}")
-        if self.agreement.disagrees:
-            parts.append(self.agreement.outcome)
-        parts += [f"published {published_text(each)}, {each.verdict}" for each in self.published]
+        if self.notable:
+            parts.append(self.verdict)
+        parts += [
+            f"published {published_text(each)}, {WORDS[each.verdict][0]}" for each in self.published
+        ]
         return "; ".join(parts)
 
 
-def _too_small(need: Need) -> str:
-    """`block_size 1 < 2`."""
-    least = need.value if need.value is not None else need.least
-    return f"{need.setting} {need.given:,}" + ("" if least is None else f" < {least:,}")
+def _signed(bounds: str) -> str:
+    """Bounds with the sign of a page: `hidden ≥ 5`."""
+    return bounds.replace(">=", "≥")
 
 
 TIED = 3

@@ -16,12 +16,12 @@ from markupsafe import Markup
 from statetrack.references import ids_in
 from statetrack.report.entries import Gathered
 from statetrack.report.html import panels
-from statetrack.report.html.places import MARKS, MEASURES, TRUSTS, Place, records_of
+from statetrack.report.html.places import MARKS, MEASURES, NOTABLE, TRUSTS, Place, records_of
 from statetrack.report.matrix import WHAT
 from statetrack.report.plain_values import COLUMNS, long_form
 from statetrack.report.table import interval, share
 from statetrack.report.verdicts import legend, measured_text, published_text
-from statetrack.runs import EvaluationRow
+from statetrack.runs import DISAGREEMENTS, VERDICTS, EvaluationRow
 from statetrack.scoring import plain
 from statetrack.text import visible
 
@@ -49,7 +49,7 @@ def page(report: Gathered) -> str:
     ]
     without = [place for place in places if not (place.entry.row and place.entry.column)]
     entries = report.entries
-    compared = [each for entry in entries for each in entry.compared]
+    compared = report.compared
     environment = _environment()
     return environment.get_template("page.html").render(
         report=report,
@@ -70,7 +70,9 @@ def page(report: Gathered) -> str:
         states=Counter(entry.state for entry in entries),
         verdicts=Counter(each.verdict for each in compared),
         trust_marks=legend(compared),
-        agreements=Counter(place.agreement.outcome for place in places),
+        outcomes=Counter(place.outcome for place in places),
+        notable=NOTABLE,
+        disagreements=DISAGREEMENTS,
         expected={place.expected for place in places},
         has_shortcuts=any(place.shortcut for place in places),
         has_worst_cases=any(place.worst_case for place in places),
@@ -108,6 +110,7 @@ def _environment() -> Environment:
         "count": lambda number: f"{number:,}",
         "seconds": _seconds,
         "mark": MARKS.__getitem__,
+        "verdict": VERDICTS.__getitem__,
         "measure": MEASURES.__getitem__,
         "trust": TRUSTS.__getitem__,
     }

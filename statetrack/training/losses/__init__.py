@@ -41,6 +41,16 @@ def accuracy(logits: Tensor, labels: Tensor, scored: Tensor) -> Tensor:
     return mean_over_scored(right, scored)
 
 
+def words_right(logits: Tensor, labels: Tensor, scored: Tensor) -> Tensor:
+    """The fraction of words with the right answer at every scored position, of each replica: [R].
+
+    Words without a scored position do not count.
+    """
+    wrong = ((logits.argmax(-1) != labels) | ~finite_answers(logits)) & scored
+    counted = scored.any(-1)
+    return (counted & ~wrong.any(-1)).sum(-1) / counted.sum(-1).clamp(min=1)
+
+
 def lead(logits: Tensor, labels: Tensor) -> Tensor:
     """By how much the logit of the label is above the largest other one: [...]."""
     index = labels.unsqueeze(-1)
