@@ -60,7 +60,14 @@ class StatetrackError(Exception):
 
 
 class StatetrackWarning(UserWarning):
-    """A result that was computed does not mean what it seems to."""
+    """A result that was computed does not mean what it seems to; `of` names the run or the file."""
+
+    def __init__(self, line: str, of: object = "") -> None:
+        super().__init__(f"{of}: {line}" if str(of) else line)
+        self.line, self.of = line, str(of)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.line, self.of)
 
 
 class TaskWarning(StatetrackWarning):

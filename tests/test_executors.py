@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import pickle
 import signal
 import stat
 import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections import Counter
 from pathlib import Path
 
@@ -345,3 +347,24 @@ def test_a_machine_of_a_ray_cluster_dies_and_every_point_ends_once(tmp_path):
     given = [sys.executable, "-m", "tests.faults.cluster", "6", "600", "2"]
     ended = subprocess.run(given, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_what_a_worker_warns_of_is_handed_back_and_not_printed(capsys):
+    from statetrack.errors import StatetrackWarning
+    from statetrack.sweep.executors import local
+
+    def work(point, stop):
+        warnings.warn(StatetrackWarning("its plugin changed", point), stacklevel=1)
+        warnings.warn("from elsewhere", UserWarning, stacklevel=1)
+        return point
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")  # not as pytest has it, where each is an error
+        done, said = local._work(work, "runs/a")
+    assert done == "runs/a" and [str(each) for each in said] == [
+        "runs/a: its plugin changed",
+        "from elsewhere",
+    ]
+    again = pickle.loads(pickle.dumps(said[0]))
+    assert (again.line, again.of) == ("its plugin changed", "runs/a")
+    assert capsys.readouterr().err == ""

@@ -121,7 +121,7 @@ def test_integers_track_for_all_lengths(
 
 
 def test_sizes_that_are_too_small_for_integers_are_refused() -> None:
-    with pytest.raises(BuildError, match="too small for integers: 4 suffices"):
+    with pytest.raises(BuildError, match="too small for integers: 4 is enough"):
         st.build("modular-addition:m=5", "bilinear", integers=True, hidden=3)
 
 

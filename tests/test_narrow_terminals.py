@@ -92,7 +92,8 @@ COMMANDS: Mapping[str, Callable[[Any], Cells] | None] = {
     "show kind:dihedral": None,
     "show lstm": None,
     "show deltaproduct-s5": None,
-    "predict s3": of_predictions,
+    "predict s3": None,
+    "predict s3 --why": of_predictions,
     "predict s3 parity": None,
     AUDIT: of_audit,
     "eval runs/first --all --length 20 --length 3000 --samples 20": of_evaluation,
@@ -157,7 +158,7 @@ def test_columns_are_left_out_in_the_stated_order_and_named_below() -> None:
     assert "no room" not in text_of(a_table(), 80)
     narrower = text_of(a_table(), 50)
     assert "no room for: much; --json has them" in narrower and "block_size = 2" in narrower
-    assert "no room for: much, title; --json" in text_of(a_table(), 40)
+    assert "no room for: much, title; --json" in " ".join(text_of(a_table(), 40).split())
     for width in range(8, 100):
         shown = text_of(a_table(), width)
         assert max(map(len, shown.splitlines())) <= width
@@ -204,3 +205,20 @@ def test_runs_are_named_by_what_tells_them_apart() -> None:
     paths = [Path("runs/a"), Path("sweeps/x/a"), Path("runs/b"), Path("b")]
     assert short_names(paths) == ["runs/a", "x/a", "runs/b", "b"]
     assert short_names([Path("/tmp/r/one"), Path("/tmp/r/two")]) == ["one", "two"]
+
+
+def test_a_sentence_goes_on_further_in_and_breaks_after_a_clause():
+    from statetrack.report import hanging
+
+    said = "the first part of it, and then a second part that is too long for one line; the end"
+    assert hanging(said, 40).plain.split("\n") == [
+        "the first part of it, and then a second",
+        "  part that is too long for one line;",
+        "  the end",
+    ]
+    said = "  compression precision 1.00, distinction precision 1.00, recall 1.00, on all words"
+    assert hanging(said, 64).plain.split("\n") == [
+        "  compression precision 1.00, distinction precision 1.00,",
+        "    recall 1.00, on all words",
+    ]
+    assert hanging("short", 40).plain == "short"

@@ -139,8 +139,21 @@ def test_many_options_behind_a_model_leave_room_for_the_other_columns(printed):
     assert "can" in row and row[-2:] == ["yes", "no"]
 
 
+@pytest.mark.parametrize("task", ["s4", "parity", "flip-flop"])
+def test_without_names_every_model_has_one_line_and_no_theorem(printed, task):
+    lines = printed("predict", task).splitlines()
+    assert max(map(len, lines)) <= 80
+    begin = next(place for place, line in enumerate(lines) if line.startswith("───"))
+    table, told = lines[begin + 1 : begin + 1 + len(MODELS)], lines[begin + 1 + len(MODELS) :]
+    assert [line.split()[0] for line in table] == list(MODELS)
+    assert told[-1].startswith("--why") and "as set" not in " ".join(told)
+    if task == "s4":
+        (gru,) = (line for line in table if line.startswith("gru "))
+        assert "hidden 577 is enough [has 64]" in gru and gru.split()[-1] == "?"
+
+
 def test_models_with_one_reason_share_it_and_no_line_is_wider_than_the_terminal(printed):
-    text = printed("predict", "s4")
+    text = printed("predict", "s4", "--why")
     assert max(map(len, text.splitlines())) <= 80
     flat = " ".join(text.split())
     theorem = predict(load_task("s4"), "gru").theorem

@@ -177,9 +177,9 @@ def test_near_a_representation_whole_numbers_are_found_and_proven_for_all_length
 
 def test_whole_numbers_that_have_no_room_are_refused_with_the_size_that_has() -> None:
     for task, model, said in (
-        ("cyclic:n=5", "bilinear", "hidden=2: 4 suffices"),
-        ("dihedral:n=5", "bilinear-block", "block_size=2: 4 suffices"),
-        ("modular-addition", "bilinear-cp", "hidden=2: 4 suffices"),
+        ("cyclic:n=5", "bilinear", "hidden=2: 4 is enough"),
+        ("dihedral:n=5", "bilinear-block", "block_size=2: 4 is enough"),
+        ("modular-addition", "bilinear-cp", "hidden=2: 4 is enough"),
     ):
         learned = disturbed(st.build(task, model).model, 1e-3)
         with pytest.raises(SettingsError, match=f"dimension 2 has no form in integers.*{said}"):

@@ -1,16 +1,20 @@
 """`--quiet` and `--verbose`: the same on every command, and never on standard output."""
 
+import io
 import json
 import logging
 import os
+import re
 import sys
 import time
 import types
+import warnings
 
 import pytest
 
 from statetrack.cli import _terminal as terminal
 from statetrack.cli import app
+from statetrack.errors import SettingsError, StatetrackWarning
 
 
 @pytest.fixture
@@ -125,3 +129,52 @@ def test_every_command_takes_both(capsys, name):
     assert app.run([name, "--help"]) == 0
     page = capsys.readouterr().out
     assert "-q, --quiet" in page and "-v, --verbose" in page
+
+
+def test_a_warning_of_several_runs_is_one_line_that_counts_them(command, capsys):
+    def act():
+        for number in range(20):
+            terminal.warn(f"0.{number} is low", f"runs/{number}", "accuracy is low")
+            warnings.warn(StatetrackWarning("its plugin changed", f"runs/{number}"), stacklevel=1)
+        for _ in range(4):
+            terminal.warn("no locks here")
+        terminal.warn("0.9 is low", "runs/a", "other")
+
+    command(act)
+    assert app.run(["dial"]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "warning: accuracy is low (x20: runs/0, runs/1, runs/2, ...)",
+        "warning: its plugin changed (x20: runs/0, runs/1, runs/2, ...)",
+        "warning: no locks here (x4)",
+        "warning: runs/a: 0.9 is low",
+    ]
+
+
+def test_warnings_stand_before_the_error_that_ends_a_command(command, capsys):
+    def act():
+        terminal.warn("half of it")
+        raise SettingsError("the other half")
+
+    command(act)
+    assert app.run(["dial"]) == 1
+    assert capsys.readouterr().err.splitlines() == ["warning: half of it", "error: the other half"]
+
+
+def test_a_terminal_has_one_line_of_progress_that_is_never_wider_and_goes_away(monkeypatch):
+    class Screen(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("TERM", "xterm")
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with terminal.status("training a-model-of-a-long-name on a-task-of-one-too") as shown:
+        shown.say("10 of 600 steps, 0:41 left, accuracy 0.32, loss 8.0e-01")
+        time.sleep(0.6)
+    drawn = re.sub(r"\x1b\[[0-9?;]*[A-Za-z]", "\n", screen.getvalue()).replace("\r", "\n")
+    lines = [line for line in drawn.split("\n") if line.strip()]
+    assert len(lines) <= 4, "twice a second, and no more"
+    assert all(line.startswith("training a-model") and len(line) < 60 for line in lines)
+    assert any(line.endswith("…") for line in lines)
+    assert screen.getvalue().rstrip("\n").endswith("\x1b[2K")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from statetrack.cli._terminal import say_warnings
 from statetrack.cli._warnings import validation_remark, warn_of_shortcuts
 from statetrack.report import closing_sentence
 from statetrack.runs import Comparison, EvaluationRow, Measured
@@ -25,6 +26,7 @@ def row_of(right: int, words: int, *, length: int = 500, **more: Any) -> Evaluat
 
 def warned(capsys: pytest.CaptureFixture[str], *rows: EvaluationRow) -> str:
     warn_of_shortcuts(rows)
+    say_warnings()
     return capsys.readouterr().err
 
 

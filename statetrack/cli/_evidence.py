@@ -78,7 +78,7 @@ class Searched:
             replica=replica, everyone=everyone, task=self.task, rounding=self.rounding
         ):
             own = given(outcome)
-            with searching(f"replica {outcome.replica}", seconds) as budget:
+            with searching(f"{self.of}, replica {outcome.replica}", seconds) as budget:
                 every = search(command, subject, budget=budget, seed=seed, only=only, given=own)
                 conditions = Conditions.of(subject, seed, seconds)
                 rows: list[EvidenceRow] = []

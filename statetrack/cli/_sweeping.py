@@ -32,6 +32,7 @@ from statetrack.cli import _terminal as terminal
 from statetrack.cli import options
 from statetrack.cli._terminal import (
     INTERRUPTED,
+    clock,
     interruptible,
     is_quiet,
     note,
@@ -350,7 +351,7 @@ def _show(
         _draw(asked, points, rows, columns, results, compared, wall)
     for result in results:
         if (wrong := result.bracket.contradiction) is not None:
-            typer.echo(f"warning: {result.column}, {result.row}: CONTRADICTION: {wrong}", err=True)
+            terminal.warn(f"CONTRADICTION: {wrong}", f"{result.row} on {result.column}")
     for option, file in (("--markdown", asked.markdown), ("--html", asked.html)):
         if file is None:
             continue
@@ -644,10 +645,3 @@ def following(points: Sequence[sweep.Point], stop: Callable[[], bool]) -> Iterat
         finally:
             ended.set()
             thread.join()
-
-
-def clock(seconds: float) -> str:
-    """`1:05:09`, or `5:09` within an hour."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

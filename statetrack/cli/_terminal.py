@@ -20,6 +20,7 @@ import signal
 import sys
 import sysconfig
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -82,9 +83,39 @@ def note(line: str) -> None:
     LOG.info("%s", line)
 
 
-def warn(line: str) -> None:
-    """Warn on standard error, in one line."""
-    typer.echo(f"warning: {line}", err=True)
+_WARNINGS: dict[str, list[tuple[str, str]]] = {}
+"""What was warned of and not said yet, by what warnings have in common: of what, and the line."""
+
+MOST_WARNED = 3
+"""The most things that one line of warning names."""
+
+
+def warn(line: str, of: str = "", alike: str = "") -> None:
+    """Warn in one line, which `say_warnings` prints; `of` names what it is about, such as a run.
+
+    A warning of several things is one line, which counts them. `alike` is what it then says, for
+    lines that differ in their numbers alone.
+    """
+    _WARNINGS.setdefault(alike or line, []).append((of, line))
+
+
+def say_warnings() -> None:
+    """Print on standard error what was warned of since the last call, each warning once."""
+    for common, found in _WARNINGS.items():
+        names = dict.fromkeys(of for of, _ in found if of)
+        if len(names) > 1:
+            some = ", ".join([*names][:MOST_WARNED]) + (", ..." if len(names) > MOST_WARNED else "")
+            lines = [f"{common} (x{len(found)}: {some})"]
+        else:
+            same = Counter(line for _, line in found)
+            before = "".join(f"{name}: " for name in names)
+            lines = [
+                before + line + (f" (x{times})" if times > 1 else "")
+                for line, times in same.items()
+            ]
+        for line in lines:
+            typer.echo(f"warning: {visible(' '.join(line.splitlines()))}", err=True)
+    _WARNINGS.clear()
 
 
 def asked_for(argv: Sequence[str]) -> int:
@@ -222,25 +253,74 @@ def progress_bar(*given: Any, **named: Any) -> Any:
     """A bar of tqdm on standard error, on a terminal only; none where it is to be quiet."""
     from tqdm import tqdm
 
-    usual: dict[str, Any] = {"file": sys.stderr, "disable": is_quiet() or None}
+    usual: dict[str, Any] = {
+        **{"file": sys.stderr, "disable": is_quiet() or None, "mininterval": 0.5},
+        "bar_format": "{desc}: {percentage:3.0f} %, {n_fmt} of {total_fmt}, {remaining} left",
+    }
     return tqdm(*given, **usual | named)
+
+
+class _Status:
+    """Lines of a terminal: what was found, and below it what is being done, for how long."""
+
+    def __init__(self, what: str, console: Any) -> None:
+        self.what, self.doing, self.found = what, "", list[Any]()
+        self._console, self._begun = console, time.monotonic()
+
+    def say(self, doing: str) -> None:
+        """What is being done now."""
+        self.doing = doing
+
+    def tell(self, found: str) -> None:
+        """Something was found."""
+        self.found.append(report.hanging(found, self._console.width))
+
+    def __rich__(self) -> Any:
+        from rich.console import Group
+        from rich.text import Text
+
+        seconds = time.monotonic() - self._begun
+        text = f"{self.what}, {clock(seconds)}" + (f": {self.doing}" if self.doing else "")
+        line = Text(visible(text), no_wrap=True)
+        line.truncate(self._console.width - 1, overflow="ellipsis")
+        return Group(*self.found, line)
+
+
+@contextmanager
+def status(what: str) -> Iterator[_Status]:
+    """Lines of a terminal on standard error, twice a second, which are removed at the end."""
+    from rich.live import Live
+
+    console = report.error_console()
+    shown = _Status(what, console)
+    if is_quiet() or not sys.stderr.isatty():
+        yield shown
+        return
+    with Live(shown, console=console, refresh_per_second=2, transient=True):
+        yield shown
+
+
+def clock(seconds: float) -> str:
+    """`1:05:09`, or `5:09` within an hour."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 @contextmanager
 def searching(what: str, seconds: float) -> Iterator[evidence.SearchBudget]:
-    """A budget of so many seconds of work, whose reports are shown behind `what`.
+    """A budget of so many seconds of work, whose reports and findings a terminal shows as it goes.
 
-    A terminal has one line, which changes and is removed at the end. Without a terminal a line is
-    printed at most every ten seconds, so that short searches print none.
+    Without a terminal a line is printed at most every ten seconds, so that short searches print
+    none.
     """
     if is_quiet():
         yield evidence.SearchBudget(seconds)
         return
-    console = report.error_console()
     if sys.stderr.isatty():
-        with console.status(what) as status:
-            budget = evidence.SearchBudget(seconds, lambda doing: status.update(f"{what}: {doing}"))
-            budget.told = lambda found: console.print(f"{what}: {found}", markup=False)
+        with status(what) as shown:
+            budget = evidence.SearchBudget(seconds, shown.say)
+            budget.told = shown.tell
             yield budget
         return
     printed = time.monotonic()
@@ -249,7 +329,7 @@ def searching(what: str, seconds: float) -> Iterator[evidence.SearchBudget]:
         nonlocal printed
         if time.monotonic() - printed >= BETWEEN_LINES:
             printed = time.monotonic()
-            console.print(f"{what}: {doing}")
+            report.error_console().print(f"{what}: {doing}")
 
     yield evidence.SearchBudget(seconds, say)
 

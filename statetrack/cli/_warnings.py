@@ -2,7 +2,8 @@
 
 A shortcut is as accurate as the model, the training words are too short to identify the machine,
 words hide its groups, the test words may have been trained on, logits are not finite, or a replica
-diverged. `of` names the run, where there are several.
+diverged. `of` names the run, where there are several. All are printed by `say_warnings`, which
+counts what is said of several runs.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
     from statetrack.scoring import Score
 
 
-def warn_of_shortcuts(rows: Iterable[runs.EvaluationRow], of: str = "") -> None:
+def warn_of_shortcuts(rows: Iterable[runs.EvaluationRow], of: str = "", on: str = "") -> None:
     """One line for each shortcut that reaches the selected replica, with the lengths.
+
+    `on` begins it, and names the words where there are several kinds.
 
     It does at a length where its accuracy is not below the 95 % interval of the replica's. Where
     the best constant answer is not either, one line says so of all such lengths.
@@ -30,11 +33,11 @@ def warn_of_shortcuts(rows: Iterable[runs.EvaluationRow], of: str = "") -> None:
             standing = _standing(row, found)
             key = ("constant" if standing == "floor" else name, standing)
             lengths.setdefault(key, []).append(row)
-    for (name, _), reached in lengths.items():
+    for (name, standing), reached in lengths.items():
         last = reached[-1]
         assert last.shortcut_accuracy is not None
         told = _told(last, audit.VIEWS[name].shortcut, last.shortcut_accuracy)
-        warn(f"{of}{_where(reached)} {told}; `statetrack audit` gives details")
+        warn(f"{on}{_where(reached)} {told}{DETAILS}", of, f"{on}{ALIKE[standing]}{DETAILS}")
 
 
 def warn_of_split_shortcuts(scores: Iterable[audit.SplitScore]) -> None:
@@ -43,7 +46,17 @@ def warn_of_split_shortcuts(scores: Iterable[audit.SplitScore]) -> None:
         name, found = each.shortcut, each.shortcut_accuracy
         if name is not None and found is not None and found >= each.low:
             told = _told(each, audit.VIEWS[name].shortcut, found, more="")
-            warn(f"on {each.split} {told}; `statetrack audit` gives details")
+            warn(f"on {each.split} {told}{DETAILS}")
+
+
+DETAILS = "; `statetrack audit` gives details"
+
+ALIKE = {
+    "solves": "a shortcut is right wherever the model is: this is no evidence of state tracking",
+    "floor": "the model is not above the best constant answer",
+    **dict.fromkeys(("above", "equal", "within"), "the model is not above a shortcut"),
+}
+"""What a shortcut shows of several models."""
 
 
 def _standing(row: Score, found: float) -> str:
@@ -112,26 +125,43 @@ def validation_remark(
 
 
 def warn_of_divergence(summary: runs.Summary, of: str = "") -> None:
-    """One line for each replica that diverged."""
-    for outcome in summary.diverged:
+    """One line that names the replicas that diverged, if any did."""
+    diverged = summary.diverged
+    names = [f"replica {each.replica} (seed {each.seed}, lr {each.lr:g})" for each in diverged]
+    has = "it has no trained weights" if len(names) == 1 else "they have no trained weights"
+    if names:
         warn(
-            f"{of}replica {outcome.replica} (seed {outcome.seed}, lr {outcome.lr:g}) "
-            "diverged: no validation loss of it is finite, so it has no trained weights"
+            f"{_several(names, 'replicas')} diverged: no validation loss is finite, so {has}",
+            of,
+            "replicas diverged: no validation loss is finite, so they have no trained weights",
         )
 
 
 def warn_of_nonfinite_logits(rows: Iterable[runs.EvaluationRow], of: str = "") -> None:
-    """One line for each replica with a logit that is NaN or infinite, with its first position."""
-    first: dict[int, tuple[int, runs.EvaluationRow]] = {}
+    """One line where a logit is NaN or infinite: of which replicas, and the first position."""
+    first: dict[str, int] = {}
     for row in rows:
-        found = row.nonfinite_from
-        if found is not None and (row.replica not in first or found < first[row.replica][0]):
-            first[row.replica] = found, row
-    for position, row in first.values():
+        if (found := row.nonfinite_from) is not None:
+            name = f"seed {row.seed}, lr {row.lr:g}"
+            first[name] = min(found, first.get(name, found))
+    if first:
         warn(
-            f"{of}seed {row.seed}, lr {row.lr:g}: logits are NaN or infinite from length "
-            f"{position:,}: such answers count as wrong"
+            f"{_several(list(first), 'replicas', '; ')}: logits are NaN or infinite from length "
+            f"{min(first.values()):,}: such answers count as wrong",
+            of,
+            "logits are NaN or infinite: such answers count as wrong",
         )
+
+
+MOST_NAMED = 3
+"""The most replicas that a line names."""
+
+
+def _several(names: list[str], plural: str, between: str = ", ") -> str:
+    """Names with commas between; of many the first, and how many there are."""
+    if len(names) <= MOST_NAMED:
+        return between.join(names)
+    return f"{len(names)} {plural} ({names[0]}{between}...)"
 
 
 def warn_of_trained_lengths(
@@ -144,8 +174,10 @@ def warn_of_trained_lengths(
         if len(lengths) > 1:
             where = f"at {len(lengths)} lengths from {lengths[0]} to {lengths[-1]}"
         warn(
-            f"{of}{where} the test words may have been trained on: training has words of "
-            f"up to {trained.longest} symbols"
+            f"{where} the test words may have been trained on: training has words of "
+            f"up to {trained.longest} symbols",
+            of,
+            "some test words may have been trained on, since they are not longer",
         )
 
 
@@ -180,15 +212,17 @@ def warn_of_hidden_groups_in_training(task: spec.Task) -> None:
 
 
 def warn_of_hidden_groups(
-    rows: Iterable[runs.EvaluationRow], task: spec.Task, of: str = ""
+    rows: Iterable[runs.EvaluationRow], task: spec.Task, of: str = "", *, told: bool = False
 ) -> None:
-    """One line where test words, drawn as the task's, hide groups of its machine."""
+    """One line where test words, drawn as the task's, hide groups of its machine.
+
+    How soon they merge states is left out where that is `told` elsewhere.
+    """
     length = max((row.length for row in rows if row.words == task.words), default=0)
     merging = algebra.merging_in(task.source, length) if length else None
     if merging is not None and algebra.hides_groups(task.source, length):
-        warn(
-            f"{of}these words hide the groups of {task.name}: {merging.limit_of(length)}; {INSIDE}"
-        )
+        how = "" if told else f": {merging.limit_of(length)}"
+        warn(f"these words hide the groups of {task.name}{how}; {INSIDE}", of)
 
 
 INSIDE = "train and test on words that stay inside a group as well (--words group)"

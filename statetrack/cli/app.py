@@ -42,7 +42,16 @@ from statetrack.cli._help import (
     help_option,
     program_page,
 )
-from statetrack.cli._terminal import INTERRUPTED, QUIET, VERBOSE, asked_for, is_verbose, saying
+from statetrack.cli._terminal import (
+    INTERRUPTED,
+    QUIET,
+    VERBOSE,
+    asked_for,
+    is_verbose,
+    say_warnings,
+    saying,
+    warn,
+)
 from statetrack.cli._usage import (
     UsageError,
     peek_all,
@@ -113,7 +122,10 @@ def run(argv: Sequence[str]) -> int:
     if argv[:1] == ["help"]:
         argv = [*argv[1:2], "--help"]
     with saying(asked_for(argv)):
-        return _run(argv)
+        try:
+            return _run(argv)
+        finally:
+            say_warnings()
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -150,7 +162,10 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     """One line on standard error, without the line of code that warned."""
-    typer.echo(f"warning: {visible(' '.join(str(message).splitlines()))}", err=True)
+    if isinstance(message, StatetrackWarning):
+        warn(message.line, message.of)
+    else:
+        warn(str(message))
 
 
 def _application(argv: Sequence[str]) -> typer.Typer:
@@ -245,6 +260,7 @@ def _explain(error: BaseException, argv: Sequence[str] = ()) -> int:
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    say_warnings()
     line, code = _line_and_code(error, argv)
     if os.environ.get("STATETRACK_DEBUG") or (is_verbose() and _DEBUG in line):
         traceback.print_exception(error)

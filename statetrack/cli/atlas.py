@@ -190,7 +190,7 @@ def atlas(
         terminal.write_file(markdown, page, "--markdown")
     for row in rows:
         if row.stopped and not row.error:
-            typer.echo(visible(f"warning: {row.name}: not finished: {row.stopped}"), err=True)
+            terminal.warn(f"not finished: {row.stopped}", row.name)
     for row in rows:
         if row.error:
             typer.echo(visible(f"failed: {row.name}: {row.error}"), err=True)

@@ -22,7 +22,6 @@ from statetrack.cli import options
 from statetrack.cli._terminal import (
     evidence_json,
     failure_json,
-    progress_bar,
     require_writable,
     searching,
 )
@@ -163,8 +162,13 @@ def evaluate(
             )
             for kind in tested
         )
-        desc = visible(f"evaluating {said}".strip())
-        rows = tuple(progress_bar(scoring, desc=desc, unit="row", leave=False, delay=1.0))
+        found: list[running.EvaluationRow] = []
+        with terminal.status(f"evaluating {said or path}") as shown:
+            shown.say(f"{samples:,} words, to length {max(at):,}")
+            for row in scoring:
+                found.append(row)
+                shown.say(f"{samples:,} words, length {row.length:,} of {max(at):,}")
+        rows = tuple(found)
         worst = tuple(_stressed(run, task, rows, seconds, seed, how)) if stress else None
         wrong = [_errors(run, kind, rows, samples, seed, errors, how) for kind in tested if errors]
         return Evaluated(
@@ -184,6 +188,7 @@ def evaluate(
     if plot is not None and any(each.rows for each in found.evaluated):
         gathered, look = _gathered(found), pictures.Look()
         caption = pictures.draw_report(gathered, "length", plot, pictures.Choice(), look)
+    drawn = not (as_json or as_csv or file is not None)
     if file is not None:
         terminal.write_document(found.document(), file)
     elif as_json:
@@ -194,11 +199,14 @@ def evaluate(
         found.draw()
     if not (as_json or as_csv):
         for line in caption:
-            typer.echo(f"{line}.")
+            report.console().print(f"{line}.")
         if caption:
             typer.echo(f"figure: {plot}")
     for each in found.evaluated:
-        each.warn(f"{each.run.path}: " if found.several else "")
+        each.warn(str(each.run.path) if found.several else "", told=drawn)
+    terminal.say_warnings()
+    if drawn:
+        typer.echo(found.last_line)
     if found.failed:
         names = [str(each) for each in found.failed]
         shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
@@ -366,7 +374,6 @@ class Evaluated:
         for line in self.sentences():
             out.print(line)
         self.draw_words()
-        typer.echo(f"run: {self.about['run']}")
 
     def draw_words(self) -> None:
         """The worst words, and those that fail."""
@@ -374,18 +381,22 @@ class Evaluated:
         for each in shown:
             each.draw(self.task.source)
 
-    def warn(self, of: str) -> None:
-        """The warnings about the scores; `of` names the run."""
+    def warn(self, of: str, *, told: bool) -> None:
+        """The warnings about the scores; `of` names the run.
+
+        Where the sentences below the table are `told`, what they say is not said again.
+        """
         if self.everyone:
             warnings.warn_of_divergence(self.run.summary, of)
-        warnings.warn_of_nonfinite_logits(self.rows, of)
+        if not told:
+            warnings.warn_of_nonfinite_logits(self.rows, of)
         warnings.warn_of_trained_lengths(self.rows, self.run.words.lengths, of)
         for kind, rows in self.by_words.items():
-            on = f"{of}on {kind} words " if len(self.by_words) > 1 else of
-            warnings.warn_of_shortcuts(rows, on)
+            on = f"on {kind} words " if len(self.by_words) > 1 else ""
+            warnings.warn_of_shortcuts(rows, of, on)
         if not any(task.words.startswith("group") for task in self.kinds):
             for task in self.kinds:
-                warnings.warn_of_hidden_groups(self.rows, task, of)
+                warnings.warn_of_hidden_groups(self.rows, task, of, told=told)
 
 
 @dataclass(frozen=True)
@@ -422,6 +433,14 @@ class Found:
             rows=lambda: report.values_table(self.csv_rows()),
             json=self.to_json,
         )
+
+    @property
+    def last_line(self) -> str:
+        """The run; of several how many were evaluated."""
+        if not self.several:
+            return f"run: {self.evaluated[0].run.path}"
+        number = len(self.evaluated)
+        return f"evaluated: {number} of {number + len(self.failed)} runs"
 
     @property
     def names(self) -> list[str]:
@@ -625,7 +644,8 @@ def _stressed(
     selected = run.summary.selected
     for outcome, model in run.models(_replicas(rows)):
         subject = evidence.Subject(model, task, rounding=rounding)
-        with searching(f"replica {outcome.replica}", seconds) as budget:
+        what = f"{run.experiment.model} on {task.name}, replica {outcome.replica}"
+        with searching(what, seconds) as budget:
             found = evidence.WorstCase.search(subject, budget=budget, seed=seed)
         conditions = running.Conditions.of(subject, seed, seconds)
         keep = rounding is None

@@ -90,7 +90,7 @@ def plot(
     from statetrack.cli._terminal import print_json, require_writable
     from statetrack.errors import SettingsError
     from statetrack.pictures import Choice, check_path, draw_report, usual_kind
-    from statetrack.report import make_report
+    from statetrack.report import console, make_report
 
     if axis is not None and kind not in (None, "data"):
         raise SettingsError(f"--axis belongs to --kind data, and --kind {kind} is asked for")
@@ -114,6 +114,7 @@ def plot(
     if as_json:
         print_json({"figure": str(out), "kind": chosen, "caption": list(caption)})
         return
+    to = console()
     for line in caption:
-        typer.echo(f"{line}.")
+        to.print(f"{line}.")
     typer.echo(f"figure: {out}")

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from statetrack import algebra as theory
-from statetrack import catalogue, report, spec
+from statetrack import catalogue, report, sources, spec
 from statetrack.cli import options
 from statetrack.cli._algebra import algebra_facts, draw_witnesses
 from statetrack.cli._terminal import print_json
@@ -39,6 +39,14 @@ def predictions(
         typer.Argument(help="Tasks, by name or file; left out, all.", metavar="[TASK ...]"),
     ] = None,
     models: Annotated[str, options.models_option("all")] = "",
+    why: Annotated[
+        bool,
+        typer.Option(
+            "--why",
+            help="Also the theorem of every answer and the words that prove it; of models that are "
+            "named by --models they are shown anyway.",
+        ),
+    ] = False,
     as_json: options.PrintJson = False,
 ) -> None:
     """Predict which models can track a task, and which size they need, before any training.
@@ -48,23 +56,26 @@ def predictions(
     reach the closed ends of their range. What holds in another sense only, such as at finite
     precision or for constant depth, says so in its theorem.
 
-    For one task, with the theorem and its source for every model; for several, a table. A model
-    has its default settings, but for the options behind its name, which are those that `train`
-    has for it. A size is a value of the named setting: `hidden >= 2` means that 2 is enough and
-    no less, `hidden >= 2 (3 is enough)` that less than 2 is not, `hidden 37 is enough` that less
-    may be, `layers ?` that some number is, and [has 2] that the model has less. *as set* says
-    whether the model can with the settings that it has, and *generalises*, of causal attention,
-    whether what it learns on short words holds on longer ones.
+    For one task, a line for each model; with `--why`, and of models that are named, the theorem of
+    each answer with its source, and the words that prove a *cannot*. For several tasks, which
+    models can and which cannot. A model has its default settings, but for the options behind its
+    name, which are those that `train` has for it. A size is a value of the named setting: `hidden
+    >= 2` means that 2 is enough and no less, `hidden >= 2 (3 is enough)` that less than 2 is not,
+    `hidden 37 is enough` that less may be, `layers ?` that some number is, and [has 2] that the
+    model has less. *as set* says whether the model can with the settings that it has, and
+    *generalises*, of causal attention, whether what it learns on short words holds on longer ones.
 
     Examples:
         statetrack predict s5
+        statetrack predict s5 --why
         statetrack predict s3 --models 'deltanet --beta double,lstm'
 
     """
     for name in tasks or ():
-        if name in MODELS and name not in spec.TASKS:
+        if name not in spec.TASKS and all(each.strip() in MODELS for each in name.split(",")):
+            is_one = "is a model, and its" if name in MODELS else "are models, whose"
             raise UnknownNameError(
-                f"{name} is a model, and its predictions are for a task: `statetrack predict TASK "
+                f"{name} {is_one} predictions are for a task: `statetrack predict TASK "
                 f"--models {name}`"
             )
     chosen = chosen_models(models)
@@ -90,43 +101,45 @@ def predictions(
         for name, algebra in algebras.items()
     }
     console = report.console()
-    if len(found) == 1:
-        ((name, row),) = found.items()
+    if len(found) > 1 and not why:
+        _draw_tasks(found, console)
+        return
+    for name, row in found.items():
         console.print(Text(name, "bold"))
         console.print(report.facts(algebra_facts(algebras[name], spec.WordSpec.of(loaded[name]))))
         console.print()
-        witnesses = dict.fromkeys(shown for each in row.values() for shown in each.witnesses)
-        numbers = {witness: number for number, witness in enumerate(witnesses, start=1)}
-        _draw_models(row, numbers, console)
-        draw_witnesses(numbers, loaded[name].automaton, console)
-    else:
-        _draw_tasks(found, console)
+        reasons = why or bool(models.strip())
+        console.print(_table(row, brief=not reasons))
+        if reasons:
+            _draw_reasons(row, loaded[name].automaton, console)
+        else:
+            console.print(Text("--why says why, with the words that prove a cannot", "dim"))
+        if len(found) > 1:
+            console.print()
 
 
-def _draw_models(
-    row: Mapping[str, theory.Prediction], numbers: Mapping[theory.Witness, int], console: Console
-) -> None:
-    """The table of models, and the reasons."""
+def _table(row: Mapping[str, theory.Prediction], *, brief: bool) -> report.Table:
+    """A line for each model; a brief one has what decides, and fits a terminal of 80 columns."""
     columns = [
         report.Column("model", "name"),
         report.Column("can", "whole"),
-        report.Column("size"),
+        report.Column("size", "whole" if brief else "text"),
         report.Column("as set", "whole"),
-        report.Column("robust", "whole"),
     ]
-    if any(found.margin is not None for found in row.values()):
+    if not brief:
+        columns.append(report.Column("robust", "whole"))
+    if not brief and any(found.margin is not None for found in row.values()):
         columns.append(report.Column("margin", "number"))
     if any(found.generalises is not None for found in row.values()):
         columns.append(report.Column("generalises", "whole"))
     rows = []
-    reasons: dict[str, list[str]] = {}
     for model, found in row.items():
         as_set = found.answer if found.can == "yes" else None  # settings are enough of that alone
         longer = found.generalises
         cells: dict[str, str | Text] = {
             "model": model,
             "can": Text(report.SHOWN[found.can], report.LOOKS[found.can]),
-            "size": _size(found),
+            "size": _size(found, brief=brief),
             "as set": "" if as_set is None else Text(SHORT[as_set], report.LOOKS[as_set]),
             "robust": SHORT[found.robust],
             "margin": "" if found.margin is None else report.share(found.margin, 3),
@@ -135,18 +148,30 @@ def _draw_models(
             else Text(SHORT[longer.answer], report.LOOKS[longer.answer]),
         }
         rows.append([cells[column.name] for column in columns])
+    left_out = ("robust", "margin", *(("generalises",) if brief else ()), "as set", "generalises")
+    return report.Table(columns, rows, left_out=left_out)
+
+
+def _draw_reasons(
+    row: Mapping[str, theory.Prediction], automaton: sources.Automaton, console: Console
+) -> None:
+    """Every theorem with the models that it is about, and the words that show it."""
+    witnesses = dict.fromkeys(shown for each in row.values() for shown in each.witnesses)
+    numbers = {witness: number for number, witness in enumerate(witnesses, start=1)}
+    reasons: dict[str, list[str]] = {}
+    for model, found in row.items():
         shown = f"; words {numbers[found.witness]}" if found.witness else ""
         reasons.setdefault(f"{found.theorem} ({found.source}){shown}", []).append(model)
+        longer = found.generalises
         if longer is not None:
             shown = f"; words {numbers[longer.witness]}" if longer.witness else ""
             why = f"trained on short words: {longer.theorem} ({longer.source}){shown}"
             reasons.setdefault(why, []).append(model)
-    left_out = ("robust", "margin", "as set", "generalises")
-    console.print(report.Table(columns, rows, left_out=left_out))
     for why, models in reasons.items():
         console.print()
         console.print(Text(", ".join(models), "bold"))
         console.print(Padding(Text(why), (0, 0, 0, 2)))
+    draw_witnesses(numbers, automaton, console)
 
 
 def _draw_tasks(found: Mapping[str, Mapping[str, theory.Prediction]], console: Console) -> None:
@@ -160,16 +185,21 @@ def _draw_tasks(found: Mapping[str, Mapping[str, theory.Prediction]], console: C
                 lines.append((f"  {shown}", Text(", ".join(names), report.LOOKS[answer])))
         console.print(Text(task, "bold"))
         console.print(report.facts(lines))
-    console.print(Text("`statetrack predict TASK` gives the reasons.", "dim"))
+    console.print(Text("`statetrack predict TASK --why` gives the reasons.", "dim"))
 
 
-def _size(found: theory.Prediction) -> str:
-    """The bounds of every size, with what the model has where that is less than is known to do."""
-    sizes = (
+def _size(found: theory.Prediction, *, brief: bool = False) -> str:
+    """The bounds of every size, with what the model has where that is less than is known to do.
+
+    A brief text has those that the model has less of, or the one that counts most.
+    """
+    needs = found.needs if found.can == "yes" else ()
+    if brief:
+        needs = tuple(need for need in needs if need.met != "yes") or needs[:1]
+    return ", ".join(
         _breaking(f"{need.bounds}{f' [has {need.given}]' if need in found.unmet else ''}")
-        for need in found.needs
+        for need in needs
     )
-    return ", ".join(sizes) if found.can == "yes" else ""
 
 
 def _breaking(text: str) -> str:

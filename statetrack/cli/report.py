@@ -83,7 +83,10 @@ def report(
         bool, typer.Option("--transpose", help="Tasks as rows, and models as columns.")
     ] = False,
     best: Annotated[
-        bool, typer.Option("--best", help="Print the best of each task in bold.")
+        bool,
+        typer.Option(
+            "--best", help="In bold, where a test tells it from others: the best of a task."
+        ),
     ] = False,
     published: Annotated[
         bool,

@@ -80,7 +80,7 @@ def build(argv: list[str]) -> Callable[..., None]:
         if force and folder.resolve() == path.resolve():
             raise SettingsError("--force: a run is not replaced by what is made of it")
         ((outcome, subject),) = opened.run.subjects(replica=replica)
-        with searching(f"replica {outcome.replica}", seconds) as budget:
+        with searching(f"{opened.of}, replica {outcome.replica}", seconds) as budget:
             found = snap_subject(subject, defect, budget, integers=integers)
         assert isinstance(found.model, SequenceModel)
         about: dict[str, str | float | int] = {

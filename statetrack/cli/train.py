@@ -6,6 +6,7 @@ The options depend on `--model`: each model has its own.
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +17,16 @@ import typer
 from statetrack import report, runs
 from statetrack.cli import _warnings as warnings
 from statetrack.cli import options
-from statetrack.cli._terminal import INTERRUPTED, interruptible, print_json, progress_bar
+from statetrack.cli._terminal import (
+    INTERRUPTED,
+    clock,
+    interruptible,
+    note,
+    print_json,
+    say_warnings,
+    status,
+    warn,
+)
 from statetrack.cli._usage import refuse_unknown
 from statetrack.cli.options import fields_of_models
 from statetrack.errors import SettingsError
@@ -206,45 +216,63 @@ def _train(run: runs.Run, log: Sequence[str], as_json: bool) -> None:
     settings = run.experiment.training
     warnings.warn_of_short_training_words(run.task, run.words.spec)
     warnings.warn_of_hidden_groups_in_training(run.words.drawn)
-    with (
-        interruptible() as stop,
-        progress_bar(total=settings.steps, unit="step", dynamic_ncols=True) as bar,
-    ):
-        bar.set_description(visible(run.experiment.model))
+    say_warnings()  # before hours of training, if it takes them
+    what = f"training {run.experiment.model} on {run.task.name}"
+    with interruptible() as stop, status(what) as shown:
         best = (0, float("inf"))  # step, and loss of its best replica
+        begun = None
         for record in run.train(stop, log=log):
-            bar.update(record.step - bar.n)
+            begun = begun or (record.step, time.monotonic())
             if record.step != best[0] or record.loss < best[1]:
                 best = (record.step, record.loss)
                 loss, accuracy = report.small(record.loss), report.share(record.accuracy)
-                bar.set_postfix_str(f"loss {loss}, accuracy {accuracy}")
+                left = ""
+                if (done := record.step - begun[0]) > 0:
+                    each = (time.monotonic() - begun[1]) / done
+                    left = f", {clock((settings.steps - record.step) * each)} left"
+                shown.say(
+                    f"{record.step:,} of {settings.steps:,} steps{left}, accuracy {accuracy}, "
+                    f"loss {loss}"
+                )
             if settings.finish != "none" and record.step == settings.steps:
-                bar.set_postfix_str("solving for the operators")
+                shown.say("solving for the operators")
     if not run.finished:
         typer.echo(
             f"interrupted; `statetrack train --resume {visible(str(run.path))}` continues it",
             err=True,
         )
         raise typer.Exit(INTERRUPTED)
-    summary, lengths = run.summary, run.words.lengths
+    summary = run.summary
     if as_json:
         about = {"run": str(run.path), "model": run.experiment.model, "task": run.task.name}
         print_json(plain(about | {"summary": asdict(summary)}))
     else:
         _draw(run, summary)
-    chosen = run.selected
     warnings.warn_of_divergence(summary)
-    strongest = runs.strongest_in_validation(run.words, chosen.seed)
+    if summary.selected is not None:
+        _remark(run)
+    say_warnings()
+    if not as_json:
+        report.console().print(f"run: {run.path}", soft_wrap=True)
+    assert run.selected is not None  # it raises where there is none
+
+
+def _remark(run: runs.Run) -> None:
+    """Say what the accuracy of validation does not show."""
+    chosen, lengths = run.selected, run.words.lengths
     remark = warnings.validation_remark(
         chosen.validation_accuracy,
-        strongest,
+        runs.strongest_in_validation(run.words, chosen.seed),
         lengths=lengths,
         task=shlex.quote(run.experiment.data.task),
         run=shlex.quote(str(run.path)),
         test_length=max([*run.task.spec.test_lengths, 10 * lengths.longest]),
     )
-    if remark:
-        typer.echo(visible(remark), err=True)
+    kind, _, line = remark.partition(": ")
+    if kind == "warning":
+        warn(line)
+    elif remark:
+        note(remark)
 
 
 def _draw(run: runs.Run, summary: runs.Summary) -> None:
@@ -261,4 +289,3 @@ def _draw(run: runs.Run, summary: runs.Summary) -> None:
     )
     if summary.chosen is not None and summary.chosen.finish is not None:
         out.print(report.finish_line(summary.chosen.finish))
-    out.print(f"run: {run.path}", soft_wrap=True)

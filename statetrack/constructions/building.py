@@ -157,10 +157,10 @@ def _require_able(
         raise BuildError(f"{where}: not known to be possible: {prediction.theorem}")
     for need in prediction.needs:
         if need.value is not None and options.get(need.setting, math.inf) < need.value:
-            least = "no less suffices" if need.smallest else "no smaller construction is known"
+            least = "no less is" if need.smallest else "no smaller construction is known"
             raise BuildError(
                 f"{where}: {setting(need.setting, options[need.setting])} is too small: "
-                f"{need.value} suffices, and {least}"
+                f"{need.value} is enough, and {least}"
             )
 
 

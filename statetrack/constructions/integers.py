@@ -75,7 +75,7 @@ def as_large_as(case: Case, name: str, least: int) -> Case:
     """The case with a setting of at least a size. Raises `NotBuilt` where it is given smaller."""
     given = case.options.get(name, least)
     if given < least:
-        raise NotBuilt(f"{setting(name, given)} is too small for integers: {least} suffices")
+        raise NotBuilt(f"{setting(name, given)} is too small for integers: {least} is enough")
     return replace(case, options={**case.options, name: given})
 
 

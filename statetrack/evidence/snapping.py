@@ -487,7 +487,7 @@ def _snap_to_integers(model: Any, operators: Operators, goal: _Goal, automaton: 
 
     def within(room: int, name: str) -> Callable[[LinearRepresentation], str | None]:
         return lambda each: (
-            None if each.size <= room else f"{setting(name, room)}: {each.size} suffices"
+            None if each.size <= room else f"{setting(name, room)}: {each.size} is enough"
         )
 
     match operators:

@@ -121,6 +121,8 @@ class DeltaFactors(NamedTuple):
 class DeltaMixer(AffineMixer[tuple[Window, Tensor], DeltaFactors]):
     """A delta rule in every head, with n keys per position and, where given, a forget gate."""
 
+    normalises_keys = True
+
     def __init__(
         self, settings: DeltaSettings, *, num_keys: int = 1, forget_gate: ForgetGate | None = None
     ) -> None:
@@ -165,7 +167,7 @@ class DeltaMixer(AffineMixer[tuple[Window, Tensor], DeltaFactors]):
     def terms(self, inputs: Tensor, window: Window) -> tuple[DeltaFactors, Window]:
         """Queries, keys, values, betas and gates."""
         projected, window = self.convolution.scan(self.project(inputs), window)
-        rows = self.activation(widened(projected))
+        rows = self.loaded(self.activation(widened(projected)))
         queries, keys, values = queries_keys_values(
             rows, self.sizes, self.query_shape[-1], kernel=self.kernel
         )

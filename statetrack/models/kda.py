@@ -97,6 +97,7 @@ class KDAMixer(AffineMixer[tuple[Window, Tensor], KDAFactors]):
     """A delta rule in every head, before which each row of the state decays by its own gate."""
 
     without_decay = ("log_rates", "bias")
+    normalises_keys = True
 
     def __init__(self, settings: KDASettings) -> None:
         super().__init__()
@@ -137,7 +138,7 @@ class KDAMixer(AffineMixer[tuple[Window, Tensor], KDAFactors]):
     def terms(self, inputs: Tensor, window: Window) -> tuple[KDAFactors, Window]:
         """Queries, keys, values, betas and gates, by head."""
         projected, window = self.convolution.scan(self.project(inputs), window)
-        rows = self.activation(widened(projected))
+        rows = self.loaded(self.activation(widened(projected)))
         queries, keys, values = queries_keys_values(
             rows, self.sizes, self.key_shape[-1], kernel=self.kernel
         )

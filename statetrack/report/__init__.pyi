@@ -25,6 +25,7 @@ from .formats.rich import PIPED_WIDTH as PIPED_WIDTH
 from .formats.rich import FittedTable as FittedTable
 from .formats.rich import console as console
 from .formats.rich import error_console as error_console
+from .formats.rich import hanging as hanging
 from .formats.rich import prose as prose
 from .formats.rich import text_of as text_of
 from .gathering import gather_suite as gather_suite

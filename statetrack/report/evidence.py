@@ -48,7 +48,7 @@ def drawn(lines: Iterable[EvidenceLine], indent: str = "") -> Iterator[Renderabl
             case Grid():
                 yield Table(plain_columns(*line.headings, right=line.right), line.rows)
             case _:
-                yield Text(line)
+                yield line
 
 
 def bracket_lines(bracket: Bracket, symbols: Sequence[str], labels: Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from statetrack.errors import SettingsError
+from statetrack.report.best import sample_of, with_best
 from statetrack.report.entries import (
     Entry,
     Gathered,
@@ -56,9 +57,10 @@ def matrix_of(
     """The table of a report, by default of its own measure and length and the selected replicas.
 
     A cell has its number, and beside it how many replicas are right on every word; where there is
-    no number, it says why. With `best` the highest of each column stands out, with `transpose`
-    tasks are rows. Without a length, what is `of` several replicas is shown at the longest length
-    that was measured on all of them, but for suites, which have a length of their own.
+    no number, it says why. With `best` the best of each column stand out, which tests tell from
+    others, with `transpose` tasks are rows. Without a length, what is `of` several replicas is
+    shown at the longest length that was measured on all of them, but for suites, which have a
+    length of their own.
 
     Raises `SettingsError` where nothing was evaluated at the length, and for a statistic over
     replicas of a measure that has none.
@@ -81,17 +83,20 @@ def matrix_of(
         )
     which = of or "selected"
     found = {(entry.row, entry.column): entry for entry in report.entries}
-    table = [
-        [
-            _styled(_cell(found.get((row, column)), measure, which, over, at))
-            for column in report.column_names
-        ]
-        for row in report.row_names
+    places = [
+        [found.get((row, column)) for column in report.column_names] for row in report.row_names
     ]
+    table = [[_styled(_cell(entry, measure, which, over, at)) for entry in row] for row in places]
     rows, columns = report.row_names, report.column_names
     shown = any(cell.beside for row in table for cell in row)
     if best:
-        table = _with_best(table)
+        samples = [
+            [None if entry is None else sample_of(entry, measure, which, over, at) for entry in row]
+            for row in places
+        ]
+        table = with_best(
+            [list(zip(*row, strict=True)) for row in zip(table, samples, strict=True)]
+        )
     floors = _floors(report, at) if measure == "accuracy" else []
     if transpose:
         table = [list(cells) for cells in zip(*table, strict=True)]
@@ -166,18 +171,6 @@ def _styled(cell: Styled) -> Styled:
     if cell.text in ("failed", "diverged"):
         return replace(cell, style="red")
     return replace(cell, style="dim") if cell.value is None else cell
-
-
-def _with_best(table: Sequence[Sequence[Styled]]) -> list[list[Styled]]:
-    """The cells, of which the highest of each column are strong; none where all are equal."""
-    marked = []
-    for cells in zip(*table, strict=True):
-        values = {cell.value for cell in cells if cell.value is not None}
-        top = max(values) if len(values) > 1 else None
-        marked.append(
-            [replace(cell, strong=top is not None and cell.value == top) for cell in cells]
-        )
-    return [list(row) for row in zip(*marked, strict=True)]
 
 
 def _floors(report: Gathered, length: int) -> list[Styled]:

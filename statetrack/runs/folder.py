@@ -284,9 +284,11 @@ class RunFolder:
             ]
         if stale := len(rows) - len(current):
             warnings.warn(
-                f"{self.path / name}: {stale} of its rows are about other weights than "
-                f"the run has now, and are not counted; {again}",
-                StatetrackWarning,
+                StatetrackWarning(
+                    f"{stale} of its rows are about other weights than the run has now, and are "
+                    f"not counted; {again}",
+                    self.path / name,
+                ),
                 stacklevel=4,
             )
         return current

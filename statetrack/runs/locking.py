@@ -188,9 +188,11 @@ def _acquire(
         if isinstance(problem, OSError) and problem.errno not in _NO_LOCKS:
             raise failed(problem) from None
         warnings.warn(
-            f"{path.parent}: this file system has no locks, so nothing keeps two processes from "
-            "writing to this run at once",
-            StatetrackWarning,
+            StatetrackWarning(
+                "this file system has no locks, so nothing keeps two processes from writing to "
+                "this run at once",
+                path.parent,
+            ),
             stacklevel=3,
         )
         return None

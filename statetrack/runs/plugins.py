@@ -137,7 +137,7 @@ def _warn_of_other_files(folder: RunFolder) -> None:
 
 
 def _warn(folder: RunFolder, what: str) -> None:
-    warnings.warn(f"{folder.path}: {what}", StatetrackWarning, stacklevel=2)
+    warnings.warn(StatetrackWarning(what, folder.path), stacklevel=2)
 
 
 def _digest(text: bytes) -> str:

@@ -96,8 +96,12 @@ def check_words(text: str) -> str:
         if text.isdecimal():
             hint = " How many words there are is another option."
         if "," in text:
-            several = " ".join(f"--words {part.strip()}" for part in text.split(","))
-            hint = f" Several are given one by one: {several}."
+            kinds = [part.strip() for part in text.split(",")]
+            several = " ".join(f"--words {each}" for each in kinds)
+            hint = (
+                f" One is meant here: `eval` takes {several}, and "
+                f"`sweep --set words={','.join(kinds)}` trains on each."
+            )
         raise TaskError(f"words '{text}': words are one of {', '.join(KINDS)}.{hint}")
     return text
 

@@ -60,6 +60,12 @@ HEADING = 10
 DEEPER = 4
 """How much further in an equation goes on that is longer than a line."""
 
+HANGING = 2
+"""The same of a sentence."""
+
+CLAUSE_ENDS, FILLED = (",", ";"), 0.6
+"""Signs after which a line is broken sooner than elsewhere, where it is filled to such a share."""
+
 
 class _PlainConsole(Console):
     """A console that takes no text for markup, and lets no character through that has an effect.
@@ -69,6 +75,15 @@ class _PlainConsole(Console):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(highlight=False, emoji=False, markup=False, **given)
+
+    def print(self, *objects: Any, **given: Any) -> None:
+        """Print as rich does; a sentence that is longer than a line goes on below, further in."""
+        soft = given.get("soft_wrap")
+        if not (self.soft_wrap if soft is None else soft):
+            objects = tuple(
+                hanging(each, self.width) if isinstance(each, str) else each for each in objects
+            )
+        super().print(*objects, **given)
 
     def on_broken_pipe(self) -> None:
         """Raise the error: whoever calls a command decides on the exit code."""
@@ -450,21 +465,37 @@ def wrapped(text: Text, width: int) -> list[Text]:
     return found
 
 
+def hanging(text: str, width: int) -> Text:
+    """A text whose longer lines go on below, further in than they begin."""
+    found = []
+    for line in visible(text, lines=True).split("\n"):
+        deeper = len(line) - len(line.lstrip(" ")) + HANGING
+        first = next(_breaks(line, width), len(line))
+        found.append(line[:first].rstrip())
+        rest = wrapped(Text(line[first:]), max(1, width - deeper))
+        found += [" " * deeper + part.plain for part in rest if part.plain]
+    return Text("\n".join(found).replace(NO_BREAK, " "), no_wrap=True, overflow="fold")
+
+
 def _breaks(line: str, width: int) -> Iterator[int]:
-    """The places at which a line is broken."""
-    used = start = 0
-    for match in _WORD.finditer(line):
-        word = match.group()
-        if not word:
-            continue
+    """The places at which a line is broken: after the last clause that fills it well, or word."""
+    words = [(match.start(), match.group()) for match in _WORD.finditer(line) if match.group()]
+    used = place = clause = 0
+    while place < len(words):
+        start, word = words[place]
         size = cell_len(word.rstrip(" "))
         if used and used + size > width:
-            yield match.start()
-            used = 0
+            place = clause or place
+            yield words[place][0]
+            used = clause = 0
+            continue
+        place += 1
         if size <= width:
             used += cell_len(word)
+            if word.rstrip(" ").endswith(CLAUSE_ENDS) and used >= FILLED * width:
+                clause = place
             continue
-        start = match.start()
+        clause = 0
         for piece in _pieces_of_word(word, width):
             if used and used + cell_len(piece.rstrip(" ")) > width:
                 yield start

@@ -165,16 +165,23 @@ def read_bytes(path: Path, most_bytes: int) -> bytes:
 
 
 def nearest_file(path: Path) -> str:
-    """`. Did you mean 'folder/broker.dot'?` for a file that does not exist, or nothing."""
+    """What to do about a file that does not exist, `. Did you mean 'folder/broker.dot'?`.
+
+    Empty for one that does, and for what is no name of a file.
+    """
     try:
         if path.exists():
             return ""
+        if not path.parent.is_dir():
+            return f". There is no folder '{path.parent}'"
         known = {entry.name: entry for entry in islice(path.parent.iterdir(), MOST_ENTRIES)}
     except (OSError, ValueError):
         return ""
     alike = [name for name, entry in known.items() if entry.suffix.startswith(path.suffix)]
     close = get_close_matches(path.name, alike, n=1, cutoff=0.5)
-    return f". Did you mean '{known[close[0]]}'?" if close else ""
+    if close:
+        return f". Did you mean '{known[close[0]]}'?"
+    return ". Name a file that is there, or one of `statetrack list tasks`"
 
 
 def placed(path: Path, wrong: TaskError) -> TaskError:

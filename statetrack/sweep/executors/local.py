@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from statetrack.errors import TaskWarning
+from statetrack.errors import StatetrackWarning, TaskWarning
 from statetrack.settings import option
 from statetrack.sweep.executors import (
     EXECUTORS,
@@ -99,7 +99,7 @@ def _in_parallel(work: PointWork[P, D], points: Sequence[P], jobs: int, stop: St
             for future in wait(running, POLL, FIRST_COMPLETED).done:
                 pool, point, tries = running.pop(future)
                 try:
-                    done = future.result()
+                    done, said = future.result()
                 except BrokenProcessPool:
                     if stop():  # the signal was for the whole group of processes
                         return
@@ -111,7 +111,9 @@ def _in_parallel(work: PointWork[P, D], points: Sequence[P], jobs: int, stop: St
                         yield work.lost(point, KILLED)
                     continue
                 except Exception as problem:  # what cannot be sent from one process to another
-                    done = work.failed(point, problem)
+                    done, said = work.failed(point, problem), []
+                for each in said:  # here, where whoever sweeps hears it
+                    warnings.warn(each, stacklevel=2)
                 idle.append(pool)
                 if done is None:
                     return
@@ -165,7 +167,6 @@ def _begin(stopping: Any) -> None:
     if "torch" in sys.modules:  # imported with the program of whoever sweeps
         sys.modules["torch"].set_num_threads(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    warnings.simplefilter("ignore", TaskWarning)  # the parent, which loads every task, says it
 
 
 def _end_with_parent() -> None:
@@ -175,5 +176,14 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _work(work: PointWork[P, D], point: P) -> D | None:
-    return work(point, lambda: bool(_stopping.value))
+def _work(work: PointWork[P, D], point: P) -> tuple[D | None, list[StatetrackWarning]]:
+    """What became of a point, and what was warned of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", StatetrackWarning)
+        warnings.simplefilter("ignore", TaskWarning)  # the parent, which loads every task, says it
+        done = work(point, lambda: bool(_stopping.value))
+    said = (each.message for each in caught)
+    return done, [
+        each if isinstance(each, StatetrackWarning) else StatetrackWarning(str(each))
+        for each in said
+    ]
