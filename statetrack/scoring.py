@@ -192,6 +192,19 @@ def wilson(hits: int, total: int) -> tuple[float, float]:
     return max(0.0, min(p, centre - half)), min(1.0, max(p, centre + half))
 
 
+def tells_apart(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether 95 % intervals tell two shares apart, each given as hits and their total.
+
+    The interval of the difference is made of the two score intervals (method 10 of Newcombe 1998,
+    Statistics in Medicine 17, pages 873 to 890). Of shares of the same words, which models tend to
+    answer wrongly together, it is wider than it need be.
+    """
+    low, high = sorted((one, other), key=lambda share: share[0] / share[1])
+    p, q = low[0] / low[1], high[0] / high[1]
+    reach = ((q - wilson(*high)[0]) ** 2 + (wilson(*low)[1] - p) ** 2) ** 0.5
+    return bool(q - p > reach)
+
+
 def rounded_down(value: float, digits: int = 2) -> str:
     """A finite number as text of so many decimals that is not above it, never `-0.00`.
 

@@ -132,7 +132,7 @@ def test_accuracies_are_those_of_the_answers_one_by_one():
     (test,) = stream_words(task.automaton, 40, 30, 3, 40 * 30)
     lengths = [4, 11, 30]
     measured = shortcuts.measure(test, lengths)
-    last = shortcuts.last_accuracies(test, lengths)
+    last, totals = shortcuts.last_hits(test, lengths)
     ends = np.broadcast_to(np.arange(30), test.symbols.shape)
     for name, labels in shortcuts.answers(test, ends):
         for place, length in enumerate(lengths):
@@ -148,7 +148,7 @@ def test_accuracies_are_those_of_the_answers_one_by_one():
             assert counted.prefix_accuracy == pytest.approx(np.mean([all(w) for w in right]))
             hits = sum(word[-1] for word in right)
             assert (counted.low, counted.high) == wilson(int(hits), len(right))
-            assert last[name][place] == pytest.approx(counted.accuracy)
+            assert last[name][place] == hits and totals[place] == len(right)
 
 
 def test_words_are_measured_alike_in_however_many_pieces(monkeypatch):
@@ -299,6 +299,13 @@ def test_shortcuts_are_measured_on_the_words_that_an_evaluation_reads():
     for score in scores:
         assert score.accuracy == measured[score.length].accuracy
         assert score.symbol_accuracy == pytest.approx(measured[score.length].symbol_accuracy)
+
+
+def test_a_shortcut_counts_where_so_many_words_tell_it_from_a_constant():
+    task = load_task("ends-with-ab")
+    shortcuts = Shortcuts(draw_train(task, WordSpec(LengthDistribution(2, 9), "every"), 400, 0))
+    few = best_by_length(shortcuts, draw_tests(task, [50], 2, 0, 9))
+    assert few[50][0] == "constant"  # it is right on both words, and so nothing is known
 
 
 def test_the_strongest_shortcut_is_the_simplest_of_those_most_often_right():

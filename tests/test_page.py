@@ -250,6 +250,14 @@ def test_an_accuracy_that_a_shortcut_reaches_too_is_marked(
     assert ("a shortcut too: last-5" in page(shown.report)) == bool(said)
 
 
+def test_the_best_constant_answer_has_one_name_and_one_number() -> None:
+    row = row_of(500, 0.6, sequences=500, shortcut="constant", shortcut_accuracy=0.57)
+    shown = place(entry_of(rows=(row,)))
+    text = page(shown.report)
+    assert shown.shortcut == "" and "0.570" not in text.split("row-data")[0]
+    assert "floor (the best constant answer)" in text
+
+
 def test_a_replica_that_diverged_is_listed_without_accuracies() -> None:
     outcomes = (outcome_of(0), outcome_of(1, seed=1, best_step=0))
     lines = place(entry_of(rows=scores(1.0), outcomes=outcomes)).replicas

@@ -39,7 +39,7 @@ from statetrack.report.formats.rich import blocks
 from statetrack.report.matrix import matrix_of
 from statetrack.report.plain_values import COLUMNS, long_form
 from statetrack.runs import RunFolder, files
-from statetrack.scoring import wilson
+from statetrack.scoring import tells_apart, wilson
 from statetrack.sweep import Compared
 from tests.setups import (
     certificate_of,
@@ -327,9 +327,42 @@ def test_the_best_of_a_column_is_marked_and_nothing_where_all_are_equal():
     one, two = entry_of("one", rows=[row_of(100)]), entry_of("two", rows=[row_of(100, 0.5)])
     marked = cells_of(matrix_of(report_of(one, two), best=True))
     assert [row[0].strong for row in marked] == [True, False]
-    same = entry_of("same", rows=[row_of(100)])
-    marked = cells_of(matrix_of(report_of(one, same), best=True))
+    few = [row_of(100, share, sequences=200) for share in (0.03, 0.01)]
+    one, two = entry_of("one", rows=few[:1]), entry_of("two", rows=few[1:])
+    marked = cells_of(matrix_of(report_of(one, two), best=True))
     assert [row[0].strong for row in marked] == [False, False]
+    three = entry_of("three", rows=[row_of(100, 0.5, sequences=200)])
+    near = entry_of("near", rows=[row_of(100, 0.45, sequences=200)])
+    marked = cells_of(matrix_of(report_of(one, three, near), best=True))
+    assert [row[0].strong for row in marked] == [False, True, True]
+    same = entry_of("same", rows=[row_of(100)])
+    whole = entry_of("whole", rows=[row_of(100)])
+    marked = cells_of(matrix_of(report_of(whole, same), best=True))
+    assert [row[0].strong for row in marked] == [False, False]
+
+
+def test_the_best_mean_is_marked_where_replicas_tell_it_apart():
+    def entry(name, *shares):
+        outcomes = [outcome_of(seed, seed=seed) for seed in range(len(shares))]
+        rows = [row_of(100, each, replica=seed, seed=seed) for seed, each in enumerate(shares)]
+        return entry_of(name, rows=rows, outcomes=outcomes)
+
+    def strong(*entries, of="mean"):
+        cells = cells_of(matrix_of(report_of(*entries), of=of, best=True))
+        return [row[0].strong for row in cells]
+
+    high, low = (0.9, 0.8, 0.95, 0.85), (0.1, 0.2, 0.15, 0.3)
+    assert strong(entry("one", *high), entry("two", *low)) == [True, False]
+    assert strong(entry("one", *high), entry("two", 0.1, 0.9, 0.2, 0.95)) == [False, False]
+    assert strong(entry("one", *high[:3]), entry("two", *low[:3])) == [False, False]
+    assert strong(entry("one", *high[:1]), entry("two", *low[:1]), of="median") == [False, False]
+
+
+def test_intervals_tell_shares_apart():
+    assert tells_apart((100, 100), (90, 100)) and not tells_apart((6, 200), (2, 200))
+    assert not tells_apart((0, 10), (0, 10)) and tells_apart((1, 2000), (20, 2000))
+    # Newcombe 1998, table II (a): the interval of 56/70 - 48/80 is 0.0524 to 0.3339 by method 10
+    assert tells_apart((56, 70), (48, 80))
 
 
 def shown(report: Report, width: int, **wanted: Any) -> str:

@@ -28,7 +28,7 @@ from statetrack.data import (
     stream_words,
 )
 from statetrack.errors import DatasetError, nearest_or_known
-from statetrack.scoring import Accuracies, Score, Tally, plain, ratio, score_of
+from statetrack.scoring import Accuracies, Score, Tally, plain, ratio, score_of, tells_apart
 from statetrack.sources import Batch, UnlabelledWords, WordStream
 from statetrack.spec import Task, WordSpec
 
@@ -213,17 +213,20 @@ def best_by_length(
 ) -> dict[int, tuple[str, float]]:
     """The shortcut that is most often right at the last scored position, and how often.
 
-    Of equals the simplest. A length at which nothing is scored is left out.
+    Of equals the simplest; the best constant answer where so many words do not tell the shortcut
+    from it, at 95 %. A length at which nothing is scored is left out.
     """
     best: dict[int, tuple[str, float]] = {}
     for part in parts:
         lengths = list(part.splits)
-        found = shortcuts.last_accuracies(part.batch, lengths)
-        for index, length in enumerate(lengths):
-            accuracies = {name: values[index] for name, values in found.items()}
-            name = max(VIEWS, key=accuracies.__getitem__)
-            if not math.isnan(accuracies[name]):
-                best[length] = name, accuracies[name]
+        found, totals = shortcuts.last_hits(part.batch, lengths)
+        for index, (length, total) in enumerate(zip(lengths, map(int, totals), strict=True)):
+            hits = {name: int(counts[index]) for name, counts in found.items()}
+            name = max(VIEWS, key=hits.__getitem__)
+            if total and not tells_apart((hits[name], total), (hits["constant"], total)):
+                name = "constant"
+            if total:
+                best[length] = name, ratio(hits[name], total)
     return best
 
 

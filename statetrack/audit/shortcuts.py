@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from statetrack.scoring import Accuracies, Tally, ratio
+from statetrack.scoring import Accuracies, Tally
 from statetrack.sources import Batch, Integers
 
 Keys = NDArray[np.uint64]
@@ -186,10 +186,12 @@ class Shortcuts:
             reached = length
         return measured
 
-    def last_accuracies(self, batch: Batch, lengths: Sequence[int]) -> dict[str, list[float]]:
-        """Only the accuracy at the last scored position up to each length: many times cheaper.
+    def last_hits(
+        self, batch: Batch, lengths: Sequence[int]
+    ) -> tuple[dict[str, Integers], Integers]:
+        """Only how many words are right at the last scored position up to each length `[L]`.
 
-        Not a number where no word has a scored position.
+        Beside it, how many words have one. Many times cheaper than `measure`.
         """
         places = np.array(lengths) - 1
         hits = {name: np.zeros(len(lengths), np.int64) for name in VIEWS}
@@ -201,10 +203,7 @@ class Shortcuts:
             total += counted.sum(axis=0)
             for name, labels in self.answers(part, ends):
                 hits[name] += (counted & (labels == right)).sum(axis=0)
-        return {
-            name: [ratio(int(part), int(all)) for part, all in zip(hits[name], total, strict=True)]
-            for name in VIEWS
-        }
+        return hits, total
 
 
 class _ShortcutTable:

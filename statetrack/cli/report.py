@@ -92,7 +92,10 @@ def report(
         ),
     ] = None,
     best: Annotated[
-        bool, typer.Option("--best", help="Print the best of each task in bold.")
+        bool,
+        typer.Option(
+            "--best", help="In bold, where a test tells it from others: the best of a task."
+        ),
     ] = False,
     published: Annotated[
         bool,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from statetrack.errors import SettingsError
+from statetrack.report.best import sample_of, with_best
 from statetrack.report.entries import (
     Also,
     Entry,
@@ -62,12 +63,11 @@ def matrix_of(
     """The table of a report, by default of its own measure and lengths and the selected replicas.
 
     A cell has its number, and beside it how many replicas are right on every word; where there is
-    no number, it says why. Of several lengths each task has a column for each. With `best` the
-    highest of each column stands out, with `transpose` tasks are rows. `also` names what has
-    columns of its own beside the numbers; where it is None, a `fitted` table has all of it that
-    there is room for. Without a length, what is
-    `of` several replicas is shown at the longest length that was measured on all of them, but for
-    suites, which have lengths of their own.
+    no number, it says why. Of several lengths each task has a column for each. With `best` the best
+    of each column stand out, which tests tell from others, with `transpose` tasks are rows. `also`
+    names what has columns of its own beside the numbers; where it is None, a `fitted` table has all
+    of it that there is room for. Without a length, what is `of` several replicas is shown at the
+    longest length that was measured on all of them, but for suites, which have their own lengths.
 
     Raises `SettingsError` where nothing was evaluated at a length, and for a statistic over
     replicas of a measure that has none.
@@ -103,7 +103,17 @@ def matrix_of(
     ]
     shown = any(cell.beside for row in table for cell in row)
     if best:
-        table = _with_best(table)
+        entries = [[found.get((row, column)) for column, _ in places] for row in report.row_names]
+        samples = [
+            [
+                None if entry is None else sample_of(entry, measure, which, over, length)
+                for entry, (_, length) in zip(row, places, strict=True)
+            ]
+            for row in entries
+        ]
+        table = with_best(
+            [list(zip(*row, strict=True)) for row in zip(table, samples, strict=True)]
+        )
     floors = _floors(report, places) if measure == "accuracy" else []
     heads = [
         Column(name, "number")
@@ -282,18 +292,6 @@ def _styled(cell: Styled) -> Styled:
     if cell.text in ("failed", "diverged"):
         return replace(cell, style="red")
     return replace(cell, style="dim") if cell.value is None else cell
-
-
-def _with_best(table: Sequence[Sequence[Styled]]) -> list[list[Styled]]:
-    """The cells, of which the highest of each column are strong; none where all are equal."""
-    marked = []
-    for cells in zip(*table, strict=True):
-        values = {cell.value for cell in cells if cell.value is not None}
-        top = max(values) if len(values) > 1 else None
-        marked.append(
-            [replace(cell, strong=top is not None and cell.value == top) for cell in cells]
-        )
-    return [list(row) for row in zip(*marked, strict=True)]
 
 
 def _floors(report: Gathered, places: Sequence[tuple[str, int]]) -> list[Styled]:

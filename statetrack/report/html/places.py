@@ -227,10 +227,22 @@ class Place:
         Then the accuracy is no evidence of state tracking. Of a replica that is not above the floor
         it is not said.
         """
-        row = self.selected
-        if row is None or row.shortcut_accuracy is None or self.reached not in ("right", "partly"):
+        row, found = self.selected, self.best_shortcut
+        if row is None or found is None or self.reached not in ("right", "partly"):
             return ""
-        return (row.shortcut or "") if row.shortcut_accuracy >= row.low else ""
+        name, accuracy = found
+        return name if accuracy >= row.low else ""
+
+    @property
+    def best_shortcut(self) -> tuple[str, float] | None:
+        """The shortcut that is right most often on the same words, and how often.
+
+        None where that is the best constant answer, whose exact accuracy is the floor.
+        """
+        row = self.selected
+        if row is None or row.shortcut is None or row.shortcut_accuracy is None:
+            return None
+        return None if row.shortcut == "constant" else (row.shortcut, row.shortcut_accuracy)
 
     @property
     def worst_case(self) -> str:
