@@ -46,8 +46,8 @@ class Outcome:
     diverged before any validation with a finite loss: its weights are then the initial ones. Of
     weights that were built it is 0 too, with an accuracy. `stopped` says why training ended
     early, and is empty where it did not; `diverged_at` is the first step whose training loss was
-    not finite, None where none was or it is not known. `finish` is what the end of training did to the best
-    weights, whose step stays `best_step`; None without the setting `finish`.
+    not finite, None where none was or it is not known. `finish` is what the end of training did to
+    the best weights, whose step stays `best_step`; None without the setting `finish`.
     """
 
     replica: int
