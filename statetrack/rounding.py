@@ -131,6 +131,11 @@ class Rounding(Settings):
     keys: TypeOrSame = option(
         SAME, "Type of keys, queries and values; of a linear model, of additive terms."
     )
+    keys_cast: Literal["normalised", "loaded"] = option(
+        "normalised",
+        "Where a layer divides keys and queries by their length: whether they are cast after that, "
+        "or loaded in their type before it, with the values, and then computed with.",
+    )
     products: TypeOrSame = option(
         SAME, "Type of the factors of matrix products inside the recurrence."
     )

@@ -309,8 +309,36 @@ def test_gates_and_keys_change_what_is_computed_or_are_refused(name: str):
         except SettingsError as refused:
             assert part in str(refused) and "\n" not in str(refused)
         else:
-            without = isinstance(model, LinearModel) and part == "keys"
-            assert without or bool((found != exact).any())
+            assert bool((found != exact).any())
+
+
+@pytest.mark.parametrize("name", ["deltanet", "gated-deltaproduct", "kda"])
+def test_keys_that_are_loaded_in_a_type_have_their_length_after_the_cast(name: str):
+    """Every number of a key divided by the largest is a ratio of two numbers of the type."""
+    to, coarse = FloatFormat(8, 2), {"accumulation": "float64", "keys": "e8m2"}
+    symbols = torch.randint(V, (2, 6))
+    models = [
+        Rounded(generic(name), Rounding(**coarse, keys_cast=cast)).model
+        for cast in ("normalised", "loaded")
+    ]
+    after, before = (model.blocks[0].mixer.mixer for model in models)
+    inputs = torch.randn(2, 6, before.project.in_features, dtype=torch.float64)
+    window = before.split(before.initial_state(2))[0]
+    numbers = before.terms(inputs, window)[0]
+    plain = after.terms(inputs, window)[0]
+    projected = before.convolution.scan(before.project(inputs), window)[0]
+    rows = rounded(before.activation(projected), to)
+    values = rows[..., -math.prod(numbers.values.shape[2:]) :]
+    assert torch.equal(numbers.values.flatten(2), values)
+    assert not torch.equal(plain.values, numbers.values)
+    keys = rows[..., before.sizes[0] :][..., : before.sizes[1]].reshape(numbers.keys.shape)
+    length = (keys.square().sum(-1, keepdim=True) + 1e-6).sqrt()
+    torch.testing.assert_close(numbers.keys, keys / length, rtol=1e-13, atol=0)
+    outputs = [
+        Rounded(generic(name), Rounding(**coarse, keys_cast=cast))(symbols)
+        for cast in ("normalised", "loaded")
+    ]
+    assert not torch.equal(*outputs)
 
 
 def test_names_of_terms_are_gates_or_keys_and_not_both():
@@ -340,6 +368,7 @@ def test_what_makes_no_rounding_model_is_refused(rounding: dict[str, object], sa
         ("lstm", {"chunk": 4}, "no form in chunks"),
         ("bilinear", {"chunk": 4}, "no form in chunks"),
         ("deltanet", {"renormalise": 1}, "only a linear model"),
+        ("bilinear", {"keys": "bfloat16"}, "without additive terms has no keys"),
     ],
 )
 def test_a_cast_without_a_place_is_refused(name: str, rounding: dict[str, object], said: str):

@@ -230,6 +230,17 @@ def test_names_are_chosen_by_themselves_and_by_their_model() -> None:
         chosen_names(["A,D"], names, "--rows")
 
 
+def test_names_with_commas_are_read_where_they_can_be_read_in_one_way_only() -> None:
+    names = {name: name for name in ("A, 1 layer", "A, 2 layers", "LSTM", "B", "C", "B, C")}
+    assert chosen_names(["LSTM,A, 1 layer"], names, "--rows") == ["A, 1 layer", "LSTM"]
+    assert chosen_names(["A,1 layer,A, 2 layers"], names, "--rows") == ["A, 1 layer", "A, 2 layers"]
+    assert chosen_names(["B, C"], names, "--rows") == ["B, C"]
+    with pytest.raises(SettingsError, match="can be read as different names: repeat --rows"):
+        chosen_names(["B, C, LSTM"], names, "--rows")
+    with pytest.raises(SettingsError, match="with a comma is one option: --rows 'A, 1 layer'"):
+        chosen_names(["A, 3 layers"], names, "--rows")
+
+
 def test_executors_have_no_option_that_their_commands_have() -> None:
     own = {"rows", "columns", "out", "length", "samples", "seeds", "steps", "loss", "lrs", "seed"}
     own |= {"budget", "suite", "file", "model", "task", "markdown", "evidence", "executor"}

@@ -89,6 +89,12 @@ class StagedMixer(Mixer[StateT], Generic[StateT, TermsT]):
     cast: Callable[[Any], Any] = staticmethod(_unchanged)
     """What is done to late terms: nothing, unless a rounding model replaces this function."""
 
+    normalises_keys: ClassVar[bool] = False
+    """Whether `terms` divides keys by their length; it then gives what it divides to `loaded`."""
+
+    loaded: Callable[[Tensor], Tensor] = staticmethod(_unchanged)
+    """What is done to queries, keys and values before: nothing, unless as for `cast`."""
+
     def split(self, state: Any) -> tuple[Any, Any]:
         """The window and the memory of a state."""
         window, memory = state

@@ -94,6 +94,8 @@ class ForgetGate(nn.Module):
     softplus(b) log-uniform in [0.001, 0.1].
     """
 
+    without_decay = ("log_rates", "bias")
+
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.steps = nn.Linear(width, heads, bias=False)
@@ -118,6 +120,8 @@ class DeltaFactors(NamedTuple):
 
 class DeltaMixer(AffineMixer[tuple[Window, Tensor], DeltaFactors]):
     """A delta rule in every head, with n keys per position and, where given, a forget gate."""
+
+    normalises_keys = True
 
     def __init__(
         self, settings: DeltaSettings, *, num_keys: int = 1, forget_gate: ForgetGate | None = None
@@ -163,7 +167,7 @@ class DeltaMixer(AffineMixer[tuple[Window, Tensor], DeltaFactors]):
     def terms(self, inputs: Tensor, window: Window) -> tuple[DeltaFactors, Window]:
         """Queries, keys, values, betas and gates."""
         projected, window = self.convolution.scan(self.project(inputs), window)
-        rows = self.activation(widened(projected))
+        rows = self.loaded(self.activation(widened(projected)))
         queries, keys, values = queries_keys_values(
             rows, self.sizes, self.query_shape[-1], kernel=self.kernel
         )

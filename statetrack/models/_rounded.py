@@ -35,7 +35,8 @@ GATES = {
     *("gains", "betas", "log_gates", "log_gains", "log_decays", "steps", "log_input"),
     *("log_forget", "removals", "rates", "rules", "angles"),
 }
-KEYS = {"queries", "keys", "values", "added", "terms", "readings", "writings", "x"}
+LOADED = {"queries", "keys", "values"}
+KEYS = LOADED | {"added", "terms", "readings", "writings", "x"}
 """The names of terms of recurrences that a rounding model calls gates, and keys."""
 
 
@@ -61,16 +62,16 @@ class Casts:
         """The context in which the recurrence is computed."""
         return arithmetic(self.rounding.format("products"), self._sums)
 
-    def terms(self, terms: Any) -> Any:
+    def terms(self, terms: Any, *, but: frozenset[str] = frozenset()) -> Any:
         """The terms of a recurrence, by their names; those without a name stay as they are."""
         if not hasattr(terms, "_fields"):
             if isinstance(terms, tuple):
-                return tuple(map(self.terms, terms))
+                return tuple(self.terms(each, but=but) for each in terms)
             return terms
         cast = {
             name: self.part("gates" if name in GATES else "keys", getattr(terms, name))
             for name in terms._fields
-            if name in GATES | KEYS
+            if name in (GATES | KEYS) - but
         }
         return terms._replace(**cast)
 
@@ -105,8 +106,12 @@ class RoundedMixer(Mixer[Any]):
         super().__init__()
         self.mixer = mixer
         self._casts = casts
+        self._cast_terms: Callable[[Any], Any] = casts.terms
         if isinstance(mixer, StagedMixer):
             mixer.cast = casts.terms
+            if casts.rounding.keys_cast == "loaded" and mixer.normalises_keys:
+                mixer.loaded = partial(casts.part, "keys")
+                self._cast_terms = partial(casts.terms, but=frozenset(LOADED))
         else:
             casts.require(set(), f"the layer {type(mixer).__name__}")
             _require_recurrent_form(casts.rounding, f"the layer {type(mixer).__name__}")
@@ -145,7 +150,7 @@ class RoundedMixer(Mixer[Any]):
         window, memory = mixer.split(state)
         terms, window = mixer.terms(inputs, window)
         casts.require(_names(terms) | {*mixer.late_terms}, f"the layer {type(mixer).__name__}")
-        terms = casts.terms(terms)
+        terms = self._cast_terms(terms)
         read = []
         for piece, reached in casts.pieces(count, inputs.shape[1]):
             count, here = reached, terms
@@ -188,6 +193,8 @@ class Rounded(nn.Module):
         if isinstance(self.model, LinearModel):
             _require_norm(not rounding.renormalise or self.model.scale_invariant, rounding)
             _require_recurrent_form(rounding, "a linear model")
+            if self.model.additive_table() is None:
+                self.casts.require(GATES, "a linear model without additive terms")
             self._scan: Callable[[Tensor, Any], tuple[Tensor, Any]] = self._scan_linear
         elif isinstance(self.model, BlockModel):
             _require_norm(not rounding.renormalise, rounding)

@@ -155,6 +155,11 @@ class Budget(Settings):
                 for column, own in suite.columns.items()
                 if column not in self.without
             },
+            "cells": {
+                column: {row: own for row, own in cells.items() if row not in self.without}
+                for column, cells in suite.cells.items()
+                if column not in self.without
+            },
             **{name: value for name, value in in_place.items() if value is not None},
         }
 

@@ -264,12 +264,12 @@ class Trainer:
         for row, record in enumerate(records):
             loss, score = record.validation_loss, record.validation_accuracy
             words = record.validation_prefix_accuracy
-            assert loss is not None and score is not None and words is not None
+            assert loss is not None and score is not None
             progress = self.progress[record.replica]
             best_so_far = (progress.best_accuracy, -progress.best_loss)
             if math.isfinite(loss) and (score, -loss) > best_so_far:
                 progress.best_accuracy, progress.best_loss = score, loss
-                progress.best_prefix_accuracy = words
+                progress.best_prefix_accuracy = -1.0 if words is None else words
                 progress.best_step, progress.since_best = record.step, 0
                 better.append(row)
             else:

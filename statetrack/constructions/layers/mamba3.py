@@ -36,18 +36,24 @@ def set_gates(mixer: Any, wanted: WantedGates, begin: int) -> None:
 def set_turns(mixer: Any, wanted: WantedGates, begin: int) -> None:
     """A pair of rows for every character, and two heads, which read its two rows.
 
-    Time steps are 1 and rates 0, so that nothing decays. Each head has two channels: for the real
-    and the imaginary part of the terms. The character less 1 is the h of the first plus i times
-    that of the second.
+    Time steps are 1 and rates 0, so that nothing decays. Where a term is written with the modulus
+    of the character's and along its direction, a pair is the character less 1. (With a channel for
+    the real part of terms and one for the imaginary, written along one direction, each of the two
+    grows with the number of symbols, and float32 loses their sum.)
     """
     num_contexts, count = wanted.gains.shape
     heads, size = mixer.head_shape
     inner, pairs = mixer.sizes[0], mixer.sizes[-1]
+    assert pairs >= count
+    moduli = np.abs(wanted.terms)
     x, gate = np.zeros((2, num_contexts, heads, size))
-    x[:, : 2 * count, 0] = np.repeat(wanted.terms.real, 2, axis=1)
-    x[:, : 2 * count, 1] = np.repeat(wanted.terms.imag, 2, axis=1)
-    gate[:, : 2 * count, :2] = ONE
+    x[:, : 2 * count, 0] = np.repeat(moduli, 2, axis=1)
+    gate[:, : 2 * count, 0] = ONE
     rest = [np.zeros((num_contexts, part)) for part in mixer.sizes[2:]]
+    # of length 1 for every character and context, so that the norm divides all by the same
+    directions = np.ones((num_contexts, count), complex)
+    np.divide(wanted.terms, moduli, out=directions, where=moduli > 1e-12)
+    rest[0][:, 0 : 2 * count : 2], rest[0][:, 1 : 2 * count : 2] = directions.real, directions.imag
     rest[3][:] = SHUT  # rates
     rest[4][:] = OPEN  # the rule: the end of the step
     share = np.clip(-np.angle(wanted.gains) / math.pi, -1 + 1e-16, 1 - 1e-16)
@@ -57,18 +63,14 @@ def set_turns(mixer: Any, wanted: WantedGates, begin: int) -> None:
     flat = [each.reshape(num_contexts, inner) for each in (gate, x)]
     aim(mixer.inward, wanted.inputs, np.column_stack([*flat, *rest]))
     put(mixer.time_step_bias, np.full(heads, math.log(math.expm1(1.0))))
-    writing, reading = np.zeros((2, heads, mixer.writing_bias.shape[1]))
-    for head in range(2 * count):
-        writing[head, head - head % 2] = reading[head, head] = 1
-    put(mixer.writing_bias, writing)
-    put(mixer.reading_bias, reading)
+    put(mixer.writing_bias, np.zeros(mixer.writing_bias.shape))
+    reading = np.zeros(mixer.reading_bias.shape)
     weight = np.zeros((mixer.outward.out_features, heads, size))
-    for character in range(count):
-        real, imaginary = begin + character, begin + count + character
-        weight[real, 2 * character, 0], weight[real, 2 * character + 1, 1] = 1, -1
-        weight[imaginary, 2 * character + 1, 0] = weight[imaginary, 2 * character, 1] = 1
+    for head in range(2 * count):
+        reading[head, head] = 1
+        weight[begin + head % 2 * count + head // 2, head, 0] = 1
+    put(mixer.reading_bias, reading)
     put(mixer.outward.weight, weight.reshape(len(weight), inner))
-    assert pairs >= count
 
 
 def _free(numbers: int, width: int) -> dict[str, Any]:
