@@ -112,7 +112,7 @@ def learned(*accuracies: float) -> Summary:
     Of positions all are right, which does not count.
     """
     outcomes = tuple(
-        Outcome(replica, replica, 0.01, 1.0, 0.1, 1000, "", None, accuracy)
+        Outcome(replica, replica, 0.01, 1.0, 0.1, 1000, "", validation_prefix_accuracy=accuracy)
         for replica, accuracy in enumerate(accuracies)
     )
     return Summary(1000, 1.0, 0, outcomes)

@@ -87,7 +87,7 @@ class RecordedCell:
     def summary(self) -> Summary:
         """The outcome of training."""
         outcomes = (
-            Outcome(replica, seed, lr, right, None, step, "", None, words)
+            Outcome(replica, seed, lr, right, None, step, "", validation_prefix_accuracy=words)
             for replica, (seed, lr, right, words, step) in enumerate(self.outcomes)
         )
         return Summary(self.steps, self.seconds, self.selected, tuple(outcomes))
