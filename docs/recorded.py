@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import statetrack
 from statetrack.cli.app import run
@@ -29,7 +30,7 @@ from statetrack.report.recorded import (
 )
 from statetrack.report.reproductions import machine_of, reproduction_page, with_totals
 from statetrack.runs import RunFolder, files
-from statetrack.sweep import SUITES, kept_result, points_of
+from statetrack.sweep import SUITES, Compared, kept_result, points_of
 
 DOCS = Path(__file__).parent
 RECORDS, PAGES = DOCS / "recorded", DOCS / "reproductions"
@@ -103,7 +104,7 @@ def record_other(name: str, machine: str) -> RecordedTable:
     )
 
 
-def _about(name: str, command: str) -> dict[str, str]:
+def _about(name: str, command: str) -> dict[str, Any]:
     return {
         "name": name,
         "command": command,
@@ -135,8 +136,10 @@ def estimates() -> Estimated:
 
 def pages(found: dict[str, RecordedTable]) -> Iterator[tuple[Path, str]]:
     """Every page that is made of records, with its text."""
-    compared = {}
+    compared: dict[str, tuple[str, Sequence[Compared]]] = {}
     for name, table in found.items():
+        if table.suite:
+            compared[f"{name}.md"] = (SUITES[name].title, ())
         if table.cells:
             yield PAGES / f"{name}.md", page_of(table)
             compared[f"{name}.md"] = (SUITES[name].title, table.compared())

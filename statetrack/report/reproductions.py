@@ -109,7 +109,7 @@ def reproduction_page(
 def totals_markdown(pages: Mapping[str, tuple[str, Sequence[Compared]]]) -> str:
     """The sums over pages of their verdicts: of all, by paper and by page.
 
-    `pages` are the titles and verdicts by file names.
+    `pages` are the titles and verdicts by file names; without verdicts there are no sums.
     """
     every = [each for _, compared in pages.values() for each in compared]
     head = (*(said for _, said in WORDS.values()), "published")
@@ -118,7 +118,8 @@ def totals_markdown(pages: Mapping[str, tuple[str, Sequence[Compared]]]) -> str:
         by_paper.setdefault(each.reference, []).append(each)
     papers = [[paper, *_numbers(of)] for paper, of in sorted(by_paper.items())]
     lines = [
-        [f"[{markdown(title)}]({name})", *_numbers(of)] for name, (title, of) in pages.items() if of
+        [f"[{markdown(title)}]({name})", *(_numbers(of) if of else "-" * len(head))]
+        for name, (title, of) in pages.items()
     ]
     return "\n".join(
         [
