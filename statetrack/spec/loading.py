@@ -304,6 +304,8 @@ def _regex(body: str, values: Mapping[str, Any], where: str) -> tuple[str, dict[
     asked = "Whether the word so far matches"
     if values.get("labels") == "next-symbols":
         asked = "Which symbols can come next in"
+    if values.get("labels") == "states":
+        asked = "Which state is reached in the smallest automaton of"
     title = f"{asked} {shortened(body)}"
     return _with_values(body, said), {"pattern": body, "words": own, **values}, title
 
