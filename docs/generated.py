@@ -16,17 +16,21 @@ a new model or task is documented by existing.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from statetrack.algebra import Prediction, analyse
+from statetrack.algebra import Prediction, Recurrence, Size, analyse
+from statetrack.algebra import recurrences as rules
 from statetrack.catalogue import (
     LISTINGS,
     as_text,
@@ -40,7 +44,7 @@ from statetrack.cli.build import BuildSettings
 from statetrack.cli.export import ExportSettings
 from statetrack.cli.gen import GenSettings
 from statetrack.errors import StatetrackError
-from statetrack.models import MODELS
+from statetrack.models import MODELS, recurrence_of
 from statetrack.predicting import predict
 from statetrack.references import Reference, ids_in, references
 from statetrack.registry import Registry
@@ -234,6 +238,61 @@ def _prediction(found: Prediction) -> str:
     return f"yes: {sizes}" if sizes else "yes"
 
 
+def recurrences() -> str:
+    """Every class of recurrence: its equation, its rule, how settings name it, and models of it."""
+    used: dict[str, dict[str, Recurrence]] = {}
+    for text, settings in _variants():
+        found = recurrence_of(settings)
+        if found is not None:
+            used.setdefault(type(found).__name__, {}).setdefault(text, found)
+    parts = []
+    for name in rules.__all__:
+        kind = getattr(rules, name)
+        if not issubclass(kind, Recurrence) or inspect.isabstract(kind):
+            continue
+        models = used.get(name, {})
+        plain = [text for text in models if " " not in text]
+        shown = plain or [*models][:3]
+        lines = [
+            f"## {name}\n",
+            f"{_first_line(f'{kind.__module__}.{name}')}\n",
+            f"- Equation: {code(kind.equation)}",
+            f"- What it tracks: {markdown(kind.rule)}",
+            f"- Models: {', '.join(map(code, shown)) or 'none of this package'}",
+        ]
+        if shown:
+            lines.append(f"- In the settings: {code(f'return {_call(models[shown[0]])}')}")
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def _variants() -> Iterator[tuple[str, Settings]]:
+    """Every model with its defaults, and with each other choice of one option."""
+    for model in MODELS:
+        kind = MODELS[model].settings_class
+        yield model, kind()
+        for name, field in kind.model_fields.items():
+            others = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+            for value in others:
+                if value != field.default:
+                    with contextlib.suppress(StatetrackError):  # some do not go with the others
+                        yield f"{model} {flag(name)} {value}", kind(**{name: value})
+
+
+def _call(value: Any) -> str:
+    """How settings write a recurrence; sizes are settings: `Size("hidden", self.hidden)`."""
+    if isinstance(value, Size):
+        return f'Size("{value.setting}", self.{value.setting})'
+    if not is_dataclass(value):
+        return json.dumps(value) if isinstance(value, str) else repr(value)
+    given = (
+        f"{field.name}={_call(getattr(value, field.name))}"
+        for field in fields(value)
+        if getattr(value, field.name) != field.default
+    )
+    return f"{type(value).__name__}({', '.join(given)})"
+
+
 def api() -> str:
     """The names of the API, by page and section, each with the first line of its docstring."""
     parts = []
@@ -326,6 +385,7 @@ LISTS: Mapping[str, Callable[[], str]] = {
     "protocols": lambda: listing("protocols", "name", "title", "reference"),
     "suites": lambda: listing("suites", "name", "title", "reference"),
     "classes": classes,
+    "recurrences": recurrences,
     "data-settings": lambda: settings_table(DataSettings),
     "training-settings": lambda: settings_table(TrainSettings),
     "executor-local": lambda: settings_table(EXECUTORS["local"]),

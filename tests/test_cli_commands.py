@@ -175,10 +175,14 @@ def test_a_run_that_diverged_says_so_in_every_command(capsys: pytest.CaptureFixt
 def test_a_replica_that_diverged_is_named_beside_the_others(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    said = "warning: replica 0 (seed 0, lr 1e+30) diverged"
+    said = "warning: replica 0 (seed 0, lr 1e+30, training loss not finite from step 2) diverged"
     succeed("train", *QUICK, "--task", "parity", "--lrs", "1e30,1e-2", "--out", "runs/half")
     printed = capsys.readouterr()
-    assert said in printed.err and "│ diverged" in printed.out and "◀ selected" in printed.out
+    assert (
+        said in printed.err
+        and "│ diverged at step 2" in printed.out
+        and "◀ selected" in printed.out
+    )
     succeed("eval", "--all", "--length", "20", "--samples", "50")
     printed = capsys.readouterr()
     assert said in printed.err and "1e+30" not in printed.out

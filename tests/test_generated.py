@@ -1,10 +1,12 @@
 """The generated parts of the pages are those that the registries give now."""
 
 import importlib
+import inspect
 from pathlib import Path
 
 import pytest
 
+from statetrack.algebra import Recurrence, recurrences
 from statetrack.errors import StatetrackError
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -43,3 +45,15 @@ def test_a_stale_part_is_named_and_rewritten_and_the_rest_is_left_alone(generate
 def test_a_part_with_an_unknown_name_is_refused(generated):
     with pytest.raises(StatetrackError, match="no list 'modles'"):
         generated.renewed("<!-- generated: modles -->\n<!-- end of generated -->\n")
+
+
+def test_every_class_of_recurrence_has_an_equation_a_rule_and_a_model_or_says_that_it_has_none():
+    page = (DOCS / "recurrences.md").read_text(encoding="utf-8")
+    parts = {part.splitlines()[0]: part for part in page.split("\n## ")[1:]}
+    for name in recurrences.__all__:
+        kind = getattr(recurrences, name)
+        if not issubclass(kind, Recurrence) or inspect.isabstract(kind):
+            continue
+        assert kind.equation and kind.rule and "\n" not in kind.equation + kind.rule, name
+        assert kind.equation in parts[name] and "- Models: " in parts[name]
+        assert ("none of this package" in parts[name]) == (name == "UndecidedLinear"), name

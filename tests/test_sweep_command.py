@@ -185,6 +185,26 @@ def test_a_sweep_needs_no_file_and_its_folder_knows_it(
     assert "names models and tasks: give it, or --model and --task" in line
 
 
+def test_a_sweep_at_several_lengths_is_one_table_and_eval_adds_to_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command = ["sweep", "--model", "diagonal-real", "--task", "parity", *QUICK, "--out", "mine"]
+    succeed(*command, "--length", "20,30")
+    printed = capsys.readouterr().out
+    assert "lengths 12, 20 and 30, 10 words" in printed and "runs: mine" in printed
+    succeed("report", "mine", "--length", "12,30", "--format", "latex")
+    latex = capsys.readouterr().out
+    assert r"\multicolumn{2}{c}{parity}" in latex and " & 12 & 30 " in latex
+    succeed("eval", "mine", "--length", "40", "--samples", "10")
+    capsys.readouterr()
+    succeed("report", "mine", "--format", "markdown")
+    assert "lengths 12, 20, 30 and 40" in capsys.readouterr().out
+    suite = load_suite("mine").tested(lengths=(9,))
+    assert (suite.length, suite.table_lengths) == (9, ())
+    many = load_suite("mine").tested(lengths=range(1, 9))
+    assert (many.length, len(many.curve_lengths), many.table_lengths) == (8, 7, ())
+
+
 def test_a_sweep_with_a_point_that_fails_has_the_exit_code_of_an_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,6 +248,17 @@ def test_names_are_chosen_by_themselves_and_by_their_model() -> None:
     assert chosen_names(["B, C", "A, hidden=4"], names, "--rows") == ["A, hidden=4", "B, C"]
     with pytest.raises(SettingsError, match="--rows: there is no 'D'"):
         chosen_names(["A,D"], names, "--rows")
+
+
+def test_names_with_commas_are_read_where_they_can_be_read_in_one_way_only() -> None:
+    names = {name: name for name in ("A, 1 layer", "A, 2 layers", "LSTM", "B", "C", "B, C")}
+    assert chosen_names(["LSTM,A, 1 layer"], names, "--rows") == ["A, 1 layer", "LSTM"]
+    assert chosen_names(["A,1 layer,A, 2 layers"], names, "--rows") == ["A, 1 layer", "A, 2 layers"]
+    assert chosen_names(["B, C"], names, "--rows") == ["B, C"]
+    with pytest.raises(SettingsError, match="can be read as different names: repeat --rows"):
+        chosen_names(["B, C, LSTM"], names, "--rows")
+    with pytest.raises(SettingsError, match="with a comma is one option: --rows 'A, 1 layer'"):
+        chosen_names(["A, 3 layers"], names, "--rows")
 
 
 def test_executors_have_no_option_that_their_commands_have() -> None:

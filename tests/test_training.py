@@ -374,6 +374,7 @@ def test_a_replica_that_diverges_stops_and_leaves_the_others_as_they_are(clip: f
     finish(trainer)
     wild, tame = trainer.progress
     assert (wild.stopped, tame.stopped) == ("diverged", "")
+    assert (wild.diverged_at, tame.diverged_at) == (2, 0)  # the first step with the new weights
     for key, value in trainer.best.items():
         assert torch.equal(value[0], start[key][0]), "weights that are no numbers were kept"
     alone = trainer_of(setup_of(lrs=(1e-2,), **common))
@@ -403,9 +404,11 @@ def test_a_replica_that_diverges_later_keeps_its_best_weights_and_can_be_selecte
     finish(trainer)
     wild, _ = trainer.progress
     assert wild.stopped == "diverged" and 5 <= wild.best_step <= 10
+    assert wild.diverged_at == 13  # of steps from 1
     assert all(value.isfinite().all() for value in trainer.best.values())
     summary = summary_of(trainer, 0.0)
     assert summary.selected == 0 and summary.trained == (0, 1)
+    assert [outcome.diverged_at for outcome in summary.replicas] == [13, None]
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf], ids=str)
@@ -413,7 +416,8 @@ def test_a_validation_loss_that_is_not_finite_neither_selects_nor_reaches_anythi
     monkeypatch: pytest.MonkeyPatch, loss: float
 ) -> None:
     trainer = trainer_of(setup_of(steps=4, validate_every=2, stop_loss=0.1, patience=2))
-    monkeypatch.setattr(trainer, "_validate", lambda: (torch.tensor([loss]), torch.tensor([1.0])))
+    one = torch.tensor([1.0])
+    monkeypatch.setattr(trainer, "_validate", lambda: (torch.tensor([loss]), one, one))
     finish(trainer)
     (progress,) = trainer.progress
     assert (progress.best_step, progress.stopped) == (0, "no improvement")

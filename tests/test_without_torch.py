@@ -132,3 +132,14 @@ def test_a_run_that_is_not_there_is_said_without_torch(tmp_path):
     done = without_torch(tmp_path, lines, fail=True)
     assert done.stderr.count("error: ") == len(lines)
     assert done.stderr.count("nothing: there is no such") == 6
+
+
+def test_a_folder_that_is_taken_is_said_without_torch(tmp_path):
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    (taken / "notes.txt").write_text("mine", encoding="utf-8")
+    lines = ["train --task s3 --out taken", "train --out taken --force"]
+    lines += ["build s3 --model bilinear --out taken"]
+    done = without_torch(tmp_path, lines, fail=True)
+    assert done.stderr.count("error: taken: ") == len(lines)
+    assert done.stderr.count("already exists and is not empty: choose another --out") == 2

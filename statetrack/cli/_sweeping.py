@@ -12,7 +12,7 @@ import shlex
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -193,19 +193,42 @@ def chosen_names(given: Sequence[str] | None, names: Mapping[str, str], option: 
     """
     if not given:
         return list(names)
-    known = {*names, *names.values()}
-    asked = [
-        part.strip()
-        for text in given
-        for part in ([text] if text in known else text.split(","))
-        if part.strip()
-    ]
+    known = {_spaced(name): name for name in (*names, *names.values())}
+    asked: list[str] = []
+    for text in given:
+        parts, whole = [part.strip() for part in text.split(",") if part.strip()], _spaced(text)
+        ways = [[whole]] if whole in known else list(_ways(parts, known))
+        if len(ways) == 1:
+            asked += (known[name] for name in ways[0])
+        elif ways:
+            raise SettingsError(
+                f"{option}: '{text}' can be read as different names: repeat {option} for each"
+            )
+        else:
+            wrong = next(part for part in parts if part not in known)
+            commas = next((name for name in known if "," in name), None)
+            how = f" A name with a comma is one option: {option} '{commas}'." if commas else ""
+            raise SettingsError(
+                f"{option}: there is no '{wrong}'.{nearest_or_known(wrong, known)}{how}"
+            )
     if not asked:
         raise SettingsError(f"{option}: names none.{nearest_or_known('', names)}")
-    for part in asked:
-        if part not in known:
-            raise SettingsError(f"{option}: there is no '{part}'.{nearest_or_known(part, known)}")
     return [name for name, other in names.items() if name in asked or other in asked]
+
+
+def _spaced(name: str) -> str:
+    """A name with one space behind every comma."""
+    return ", ".join(part.strip() for part in name.split(","))
+
+
+def _ways(parts: Sequence[str], known: Container[str]) -> Iterator[list[str]]:
+    """Every way in which parts between commas, in their order, are known names."""
+    if not parts:
+        yield []
+    for count in range(1, len(parts) + 1):
+        name = _spaced(",".join(parts[:count]))
+        if name in known:
+            yield from ([name, *rest] for rest in _ways(parts[count:], known))
 
 
 def run(given: Mapping[str, Any], **asked_for: Any) -> None:
@@ -369,10 +392,14 @@ def _draw(
     suite, to = asked.suite, report.console()
     title = f"{suite.title}\nlength {suite.length}, {suite.samples:,} words per replica"
     published = report.beside(compared, suite.measure)
-    to.print(report.suite_table(title, rows, columns, results, published, suite.measure))
-    called = suite.published_as if suite.published else "published"
-    to.print(LEGENDS[suite.measure] + (f"; in brackets: {called}" if published else ""))
-    to.print(LEGEND_OF_WORST if asked.stress_seconds else NO_WORST)
+    if suite.table_lengths:
+        for part in report.Wanted().document(_report(asked, rows, columns)).parts():
+            to.print(part)
+    else:
+        to.print(report.suite_table(title, rows, columns, results, published, suite.measure))
+        called = suite.published_as if suite.published else "published"
+        to.print(LEGENDS[suite.measure] + (f"; in brackets: {called}" if published else ""))
+        to.print(LEGEND_OF_WORST if asked.stress_seconds else NO_WORST)
     if asked.evidence:
         to.print(report.evidence_table(rows, columns, results))
     if compared:

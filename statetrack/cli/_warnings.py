@@ -127,7 +127,10 @@ def validation_remark(
 def warn_of_divergence(summary: runs.Summary, of: str = "") -> None:
     """One line that names the replicas that diverged, if any did."""
     diverged = summary.diverged
-    names = [f"replica {each.replica} (seed {each.seed}, lr {each.lr:g})" for each in diverged]
+    names = [
+        f"replica {each.replica} (seed {each.seed}, lr {each.lr:g}{_since(each)})"
+        for each in diverged
+    ]
     has = "it has no trained weights" if len(names) == 1 else "they have no trained weights"
     if names:
         warn(
@@ -135,6 +138,11 @@ def warn_of_divergence(summary: runs.Summary, of: str = "") -> None:
             of,
             "replicas diverged: no validation loss is finite, so they have no trained weights",
         )
+
+
+def _since(outcome: runs.Outcome) -> str:
+    at = outcome.diverged_at
+    return "" if at is None else f", training loss not finite from step {at:,}"
 
 
 def warn_of_nonfinite_logits(rows: Iterable[runs.EvaluationRow], of: str = "") -> None:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from statetrack import runs
 from statetrack.cli import options
 from statetrack.cli._usage import refuse_unknown
 from statetrack.cli.options import fields_of_models
@@ -99,22 +100,22 @@ def build(argv: list[str]) -> Callable[..., None]:
             raise SettingsError("--force replaces the run that --out names: name one")
         if export is not None and out is None:
             raise SettingsError("--export writes beside the run that --out names: name one")
+        if out is not None:
+            runs.require_new(out, force=force)
         # what follows imports torch, which `--help` does not need
         from statetrack import constructions, exporting
         from statetrack.cli._terminal import print_json
         from statetrack.report import console, facts
-        from statetrack.runs import require_new, write_built
+        from statetrack.runs import write_built
         from statetrack.scoring import plain, rounded_down
         from statetrack.spec import load_task
 
         settings = options.collect(BuildSettings, given)
-        if out is not None:
-            require_new(out, force=force)
         beside = None
         if out is not None and export is not None:
             exporting.LAYOUTS[export]  # an unknown name is refused before anything is built
             beside = out.with_name(f"{out.name}-{export}")
-            require_new(beside)
+            runs.require_new(beside)
         chosen = {
             each: value
             for each, value in given.items()

@@ -132,6 +132,8 @@ def build(argv: list[str]) -> Callable[..., None]:
 
         """
         refuse_unknown(context.args, said, own, fields_of_models, command="train")
+        if out is not None:
+            runs.require_new(out, force=force)  # before what follows imports torch
         experiment = runs.Experiment(
             name,
             options.collect(MODELS[name].settings_class, given),

@@ -64,6 +64,14 @@ class SequenceModel(nn.Module, abc.ABC):
     def forward(self, symbols: Tensor) -> Tensor:
         """Logits [B, T, C] of int64 symbols [B, T]."""
 
+    def decays(self, name: str) -> bool:
+        """Whether weight decay is applied to the parameter of this name.
+
+        It is not to those that their module names in `without_decay`, as its authors' code does.
+        """
+        path, _, own = name.rpartition(".")
+        return own not in getattr(self.get_submodule(path), "without_decay", ())
+
     @property
     def reads_replicas(self) -> bool:
         """Whether `forward` with weights [R, ...] maps symbols [R, B, T] to logits [R, B, T, C]."""

@@ -94,6 +94,8 @@ class ForgetGate(nn.Module):
     softplus(b) log-uniform in [0.001, 0.1].
     """
 
+    without_decay = ("log_rates", "bias")
+
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.steps = nn.Linear(width, heads, bias=False)

@@ -21,7 +21,8 @@ Departures: one block without an MLP by default (the source stacks several, each
 `--mlp 4 --mlp-kind swiglu` is the library's at width 128, where it has 512 units); 4 heads of size
 16, whose keys together are as wide as the default stream (three quarters of it in the source);
 the readout has a bias; a is drawn from (0.001, 16), where 0 as in the source would make log a
-infinite. Version 0.6.0 of the library draws maps and convolutions from N(0, 0.02^2).
+infinite. Version 0.6.0 of the library draws maps and convolutions from N(0, 0.02^2). Weight decay
+leaves the gate's a and its bias alone, as in the library.
 """
 
 from __future__ import annotations

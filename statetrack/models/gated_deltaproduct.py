@@ -21,7 +21,8 @@ to 1e-9 in tests/references/test_delta_rules.py.
 Departures: values as wide as keys (twice as wide in the library); blocks have no MLP by default
 (`--mlp 4 --mlp-kind swiglu` is the library's at width 128, where it has 512 units); the readout
 has a bias; a is drawn from (0.001, 16), where 0 as in the source would make log a infinite.
-Version 0.6.0 of the library draws maps and convolutions from N(0, 0.02^2).
+Version 0.6.0 of the library draws maps and convolutions from N(0, 0.02^2). Weight decay leaves the
+gate's a and its bias alone, as in the library.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ gradients, to 1e-9 in tests/references/test_delta_rules.py.
 Departures: one block without an MLP by default, and no full attention between blocks (the source
 has one such block in four, and mixtures of experts); 4 heads of size 16 (128 in the source); the
 readout has a bias. Maps, convolutions and the frame start from N(0, 0.02^2), as in version 0.6.0 of
-the library.
+the library. Weight decay leaves `log_rates` and `bias` alone, as in the library.
 
 B batch, T time, N heads, K key size, V value size, D width, c positions of a chunk.
 """
@@ -96,6 +96,7 @@ class KDAFactors(NamedTuple):
 class KDAMixer(AffineMixer[tuple[Window, Tensor], KDAFactors]):
     """A delta rule in every head, before which each row of the state decays by its own gate."""
 
+    without_decay = ("log_rates", "bias")
     normalises_keys = True
 
     def __init__(self, settings: KDASettings) -> None:

@@ -27,7 +27,7 @@ Checked: open-lm-engine/flash-model-architectures @ 3c5d7a4 (the recurrence, its
 head and row by row, to 1e-9 in tests/references/test_recorded_matrices.py.
 
 State: N K P numbers per word in each layer, and the last kernel - 1 positions of the N (2 K + P)
-convolved channels. Parameters: (D + kernel + 1) N (2 K + P) for q, k, v (without a convolution
+convolved channels. Parameters: (D + kernel) N (2 K + P) for q, k, v (without a convolution
 D N (2 K + P)), N (D + 2) for f, N P (P + 1) for W and d, 2 D N P for W_g and W_o and N P for the
 norm, in each mixer.
 
@@ -35,7 +35,8 @@ Departures: every head has its own q, k, v, f and W, where the source can share 
 gradients are not clipped inside the recurrence; W starts as the identity, d at 1, a uniform in (0,
 16) and softplus(c) log-uniform between 0.001 and 0.1, as in the source, linear maps and
 convolutions as torch has it (in the source normal, with a spread that its configurations give);
-sizes are ours, because the source's configurations of small models were not found.
+sizes are ours, because the source's configurations of small models were not found. Convolutions
+have no bias, as in its configurations, and weight decay leaves a, c and d alone, as in its code.
 
 B batch, T time, D width, N heads, K key size, P value size.
 """
@@ -86,13 +87,15 @@ class M2RNNSettings(BlockSettings):
 class M2RNNMixer(Mixer[State]):
     """H_t = f_t H_{t-1} + (1 - f_t) tanh(H_{t-1} W + k_t v_t^T), from zeros."""
 
+    without_decay = ("forget_bias", "log_rates", "skip")
+
     def __init__(self, settings: M2RNNSettings) -> None:
         super().__init__()
         width, heads = settings.width, settings.heads
         keys, values = settings.key_size, settings.value_size
         self.heads = heads
         self.sizes = (heads * keys, heads * keys, heads * values)
-        self.written = Projection(width, sum(self.sizes), settings.conv)
+        self.written = Projection(width, sum(self.sizes), settings.conv, bias=False)
         self.forget = nn.Linear(width, heads, bias=False)
         self.forget_bias = nn.Parameter(inverse_softplus(draw_time_steps(heads)))
         self.log_rates = nn.Parameter(torch.empty(heads).uniform_(0, 16).log())  # log a

@@ -29,8 +29,8 @@ arXiv:2411.12537 runs with 1. Width 64, where the papers have 128 and more. Embe
 N(0, 1) and no layer is scaled down by depth, as in that code; the language models of the first
 paper start from N(0, 0.02^2) and divide `outward` by the root of the number of layers. The readout
 is normalised and has a bias (that code: neither; the first paper: the norm). Norms add 1e-6 to the
-mean square, the sources 1e-5. Weight decay, where it is asked for, acts on `log_rates`, `skip` and
-biases too.
+mean square, the sources 1e-5. Weight decay, where it is asked for, leaves `log_rates` and `skip`
+alone, as in the authors' code.
 """
 
 from __future__ import annotations
@@ -170,6 +170,8 @@ class SelectiveMixer(AffineMixer[tuple[Window, Tensor], Terms]):
 
 class MambaMixer(SelectiveMixer):
     """The selective recurrence. Its state is the convolution's and h [B, E, N]."""
+
+    without_decay = ("log_rates", "skip")
 
     def __init__(self, settings: MambaSettings) -> None:
         width, inner = settings.width, settings.expand * settings.width

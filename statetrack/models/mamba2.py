@@ -23,7 +23,8 @@ Departures: of the layer, none from the authors' code with one group of B and C.
 P = 32 channels, where the paper has 128 and 64 at widths from 768. Embeddings start as N(0, 1), the
 authors' language models from N(0, 0.02^2), and those divide `outward` by the root of the number of
 layers. The readout has a bias. Norms of the blocks add 1e-6 to the mean square, the source 1e-5.
-Weight decay, where it is asked for, acts on `log_rates`, `skip` and biases too.
+Weight decay, where it is asked for, leaves `log_rates`, `time_step_bias` and `skip` alone, as in
+the authors' code.
 """
 
 from __future__ import annotations
@@ -89,6 +90,8 @@ class Mamba2Mixer(AffineMixer[tuple[Window, Tensor], Mamba2Terms]):
 
     Its state is that of the convolution and S [B, heads, N, P].
     """
+
+    without_decay = ("log_rates", "time_step_bias", "skip")
 
     def __init__(self, settings: Mamba2Settings) -> None:
         super().__init__()

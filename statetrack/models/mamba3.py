@@ -37,7 +37,7 @@ authors' defaults are 128 and 64. Angles are accumulated over the positions that
 once only, not over the whole word. Embeddings start as N(0, 1), the authors' language models from
 N(0, 0.02^2), and those divide `outward` by the root of the number of layers. The readout has a
 bias. Norms of the blocks add 1e-6 to the mean square, the source 1e-5. Weight decay, where it is
-asked for, acts on biases and `skip` too.
+asked for, leaves the time steps' bias, those of B and C, and `skip` alone, as in the authors' code.
 """
 
 from __future__ import annotations
@@ -138,6 +138,8 @@ class Mamba3Mixer(PlainMixer[Memory, Terms]):
 
     Its state is S with the last B and x.
     """
+
+    without_decay = ("time_step_bias", "writing_bias", "reading_bias", "skip")
 
     def __init__(self, settings: Mamba3Settings) -> None:
         super().__init__()

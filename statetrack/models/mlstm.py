@@ -25,7 +25,8 @@ are stored as differences from a running maximum m_t = max(m_{t-1} + log f_t, lo
 which alone h_t changes, through the 10^-6 of the authors' code (their parallel form has another m
 while only the first gates have been seen), and no gradient flows through m, because it would be
 about zero; the inner width is not rounded up to a multiple of 64; norms and the readout have
-biases, which start at 0; width 64 and one block; no dropout (0 in the source, too).
+biases, which start at 0; width 64 and one block; no dropout (0 in the source, too). Weight decay is
+applied to the weights of maps and convolutions alone, as in the authors' code.
 
 The scan takes words in chunks of 32: inside a chunk it is gated attention, and the state is
 passed from chunk to chunk.
@@ -106,6 +107,11 @@ class ExponentialGateModel(BlockModel[ExponentialSettingsT]):
     """A block model whose frame starts as that of the source's language models."""
 
     family = "non-linear"
+
+    def decays(self, name: str) -> bool:
+        """Weights of maps alone: no embedding, norm, bias or recurrent matrix, as in the source."""
+        maps = name.endswith(".weight") and self.get_parameter(name).ndim > 1
+        return maps and "norm" not in name and not name.startswith("embedding.")
 
     def initialise_frame(self) -> None:
         """Embedding, MLPs and readout start small, biases at 0."""

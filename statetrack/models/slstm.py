@@ -21,7 +21,8 @@ maximum m, to 1e-9 in tests/references/test_attention_and_gates.py.
 
 Departures: the input gate has no bias, because from n_0 = 0 on it would cancel in c / n; the width
 of the MLP is not rounded up to a multiple of 64; norms and the readout have biases, which start at
-0; width 64 and one block; no dropout (0 in the source, too).
+0; width 64 and one block; no dropout (0 in the source, too). Weight decay is applied to the weights
+of maps and convolutions alone, as in the authors' code, and so not to R.
 
 B batch, T time, D width, N heads.
 """

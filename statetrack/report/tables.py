@@ -44,7 +44,11 @@ def training_table(title: str, summary: Summary) -> Table:
     for row in summary.replicas:
         chosen = row.replica == summary.selected
         later = row.stopped == "diverged" and not row.diverged
-        stopped = "diverged later" if later else row.stopped
+        stopped = row.stopped
+        if row.stopped == "diverged" and row.diverged_at is not None:
+            stopped = f"diverged at step {row.diverged_at:,}"
+        elif later:
+            stopped = "diverged later"
         mark = f"{MARK} selected" + later * f", {stopped}" if chosen else stopped
         cells = [*(column.value_of(row) for column in OF_TRAINING[:-1]), mark]
         rows.append(Line(cells, style="bold" if chosen else None))

@@ -16,7 +16,6 @@ from .config import preset as preset
 from .config import require_own_names as require_own_names
 from .config import taken_names as taken_names
 from .config import train_command as train_command
-from .derived import require_new as require_new
 from .derived import write_built as write_built
 from .derived import write_derived as write_derived
 from .disk import append_to_file as append_to_file
@@ -43,6 +42,7 @@ from .folder import is_run as is_run
 from .folder import newest_run as newest_run
 from .folder import newest_step as newest_step
 from .folder import read_error as read_error
+from .folder import require_new as require_new
 from .folder import write_error as write_error
 from .loggers import LOGS as LOGS
 from .loggers._opening import logging as logging

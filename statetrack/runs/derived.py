@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,38 +9,17 @@ from pathlib import Path
 import torch
 
 from statetrack.constructions import Built
-from statetrack.errors import RunError, setting
 from statetrack.models import SequenceModel
 from statetrack.runs import files
 from statetrack.runs.config import Experiment, preset
 from statetrack.runs.environment import environment
-from statetrack.runs.folder import RunFolder, drop_replaced, is_run, require_replaceable
+from statetrack.runs.folder import RunFolder, drop_replaced
 from statetrack.runs.origin import ByConstruction
 from statetrack.runs.plugins import plugins_of
 from statetrack.runs.rows import Outcome, Summary
 from statetrack.runs.run import Run, new_paths
 from statetrack.spec import Task, file_in
 from statetrack.training import TaskWords, TrainSettings, accuracy, words_right
-
-
-def require_new(out: Path, *, force: bool = False) -> None:
-    """Raise `RunError` where a folder has something in it already, or could not be written.
-
-    With `force`, a run may be there, and nothing else.
-    """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        if force:
-            require_replaceable(out)
-        else:
-            hint = f", or replace it by {setting('force')}" if is_run(out) else ""
-            raise RunError(
-                f"{out}: already exists and is not empty: choose another {setting('out')}{hint}"
-            )
-    above = next(each for each in (out.absolute(), *out.absolute().parents) if each.exists())
-    if not above.is_dir():
-        raise RunError(f"{out}: {above} is no folder: choose another {setting('out')}")
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise RunError(f"{out}: {above} cannot be written: choose another {setting('out')}")
 
 
 def write_derived(

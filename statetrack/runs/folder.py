@@ -145,12 +145,7 @@ class RunFolder:
             require_replaceable(path, {name.partition("/")[0] for name in content})
             exists = False
         if exists and not _is_empty_folder(path):
-            unfinished = is_run(path) and not cls(path).finished
-            hint = f", or continue it with `statetrack train --resume {path}`" if unfinished else ""
-            hint += f", or replace it by {setting('force')}" if is_run(path) else ""
-            raise RunError(
-                f"{path}: already exists and is not empty: choose another {setting('out')}{hint}"
-            )
+            raise _taken(path)
         made = path if exists else path.with_name(temporary_name(path.name))
         written: list[Path] = []
         try:
@@ -537,6 +532,32 @@ def newest_run(folder: Path) -> RunFolder:
     if not runs:
         raise RunError(f"there is no run in {folder}/ yet: `statetrack train` makes one")
     return runs[-1]
+
+
+def require_new(out: Path, *, force: bool = False) -> None:
+    """Raise `RunError` where a folder has something in it already, or could not be written.
+
+    With `force`, a run may be there, and nothing else.
+    """
+    if os.path.lexists(out) and not _is_empty_folder(out):
+        if not force:
+            raise _taken(out)
+        require_replaceable(out)
+    above = next(each for each in (out.absolute(), *out.absolute().parents) if each.exists())
+    if not above.is_dir():
+        raise RunError(f"{out}: {above} is no folder: choose another {setting('out')}")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise RunError(f"{out}: {above} cannot be written: choose another {setting('out')}")
+
+
+def _taken(path: Path) -> RunError:
+    """That a folder has something in it, and what to do."""
+    unfinished = is_run(path) and not RunFolder(path).finished
+    hint = f", or continue it with `statetrack train --resume {path}`" if unfinished else ""
+    hint += f", or replace it by {setting('force')}" if is_run(path) else ""
+    return RunError(
+        f"{path}: already exists and is not empty: choose another {setting('out')}{hint}"
+    )
 
 
 def _is_empty_folder(path: Path) -> bool:

@@ -45,8 +45,9 @@ class Outcome:
     runs of earlier versions. `best_step` is 0, and the validation is None, where the replica
     diverged before any validation with a finite loss: its weights are then the initial ones. Of
     weights that were built it is 0 too, with an accuracy. `stopped` says why training ended
-    early, and is empty where it did not. `finish` is what the end of training did to the best
-    weights, whose step stays `best_step`; None without the setting `finish`.
+    early, and is empty where it did not; `diverged_at` is the first step whose training loss was
+    not finite, None where none was or it is not known. `finish` is what the end of training did to
+    the best weights, whose step stays `best_step`; None without the setting `finish`.
     """
 
     replica: int
@@ -57,10 +58,13 @@ class Outcome:
     best_step: int
     stopped: str
     finish: Finish | None = None
+    diverged_at: int | None = None
     validation_prefix_accuracy: float | None = None
 
     def __post_init__(self) -> None:
         _require_replica(self)
+        if self.diverged_at is not None and self.diverged_at < 1:
+            raise ValueError("'diverged_at': steps begin at 1")
 
     @property
     def diverged(self) -> bool:

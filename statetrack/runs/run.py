@@ -39,7 +39,7 @@ from statetrack.runs import files, locking
 from statetrack.runs.config import Experiment
 from statetrack.runs.environment import environment, prepare_cpu, timestamp
 from statetrack.runs.facts import RunFacts
-from statetrack.runs.folder import RUNS, RunFolder, drop_replaced
+from statetrack.runs.folder import RUNS, RunFolder, drop_replaced, require_new
 from statetrack.runs.loggers._opening import Logs, logging, require_logs
 from statetrack.runs.origin import StartedFrom
 from statetrack.runs.plugins import load_plugins, plugins_of
@@ -127,6 +127,8 @@ class Run(RunFacts):
                 "Run.start: these settings are of a run whose weights were not random: "
                 f"{setting('start_from')} says which run to start from"
             )
+        if out is not None:
+            require_new(Path(out), force=force)
         recurrence_of(experiment.model_settings)  # a mistake in it is said before training
         task = load_task(experiment.data.task)
         prepared = prepare(experiment, task, start=None if start is None else start.weights)

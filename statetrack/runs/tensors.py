@@ -159,10 +159,13 @@ def _progress(content: Any, step: int, num_replicas: int) -> list[Progress]:
     for each in content:
         if not isinstance(each, dict):
             raise ValueError("the progress of a replica is incomplete")
-        each = {"best_prefix_accuracy": -1.0, **each}  # earlier versions did not write it
+        # what earlier versions did not write
+        each = {"best_prefix_accuracy": -1.0, "diverged_at": 0, **each}
         if {key: type(each[key]) for key in each} != types:
             raise ValueError("the progress of a replica is incomplete")
         progress = Progress(**each)
+        if not 0 <= progress.diverged_at <= step:
+            raise ValueError(f"a replica diverged at step {progress.diverged_at} of {step}")
         if not 0 <= progress.best_step <= step or progress.since_best < 0:
             raise ValueError(f"a replica is best at step {progress.best_step} of {step}")
         shares = progress.best_accuracy, progress.best_prefix_accuracy
@@ -250,6 +253,7 @@ def summary_at(
             best_step=own.best_step,
             stopped=own.stopped if own.best_step else "diverged",
             finish=finishes.get(replica.index),
+            diverged_at=own.diverged_at or None,
         )
         for replica, own in zip(replicas, progress, strict=True)
     )

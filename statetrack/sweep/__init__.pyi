@@ -23,6 +23,7 @@ from .results import Searching as Searching
 from .results import points_of as points_of
 from .results import require_trainable as require_trainable
 from .suite import BUDGETS as BUDGETS
+from .suite import MOST_TABLE_LENGTHS as MOST_TABLE_LENGTHS
 from .suite import SUITES as SUITES
 from .suite import SWEEP_FILE as SWEEP_FILE
 from .suite import Budget as Budget

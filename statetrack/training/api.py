@@ -83,11 +83,17 @@ def _train(model: nn.Module, words: TaskWords, device: torch.device) -> Iterator
         model.train(was_training)
     if not trainer.progress[0].best_step:
         warnings.warn(
-            "training diverged: no validation loss was finite, so the module has its initial "
-            "weights again; train it with lower lrs, or with gradients clipped (clip=1.0)",
+            f"training diverged{_since(trainer)}; no validation loss was finite, so the module has "
+            "its initial weights again; train it with lower lrs, or with gradients clipped "
+            "(clip=1.0)",
             StatetrackWarning,
             stacklevel=2,
         )
+
+
+def _since(trainer: Trainer) -> str:
+    step = trainer.progress[0].diverged_at
+    return f": its loss is NaN or infinite from step {step:,} on" if step else ""
 
 
 NUM_WORDS, LONGEST = 2, 8

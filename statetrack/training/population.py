@@ -167,16 +167,26 @@ class Optimiser:
         self.population = population
         self.settings = settings
         self.views: dict[Key, Tensor] = {}
-        groups: dict[float, list[Tensor]] = {}
+        groups: dict[tuple[float, bool], list[Tensor]] = {}
+        model = population.model
         for name, value in population.trained.items():
+            spared = (
+                bool(settings.weight_decay)
+                and isinstance(model, SequenceModel)
+                and not model.decays(name)
+            )
             for row, replica in enumerate(population.replicas):
                 view = value.detach()[row].requires_grad_()
                 self.views[name, replica.index] = view
-                groups.setdefault(replica.lr, []).append(view)
-        self.lrs = list(groups)
+                groups.setdefault((replica.lr, spared), []).append(view)
+        self.lrs = [lr for lr, _ in groups]
         with without_compiler():
             self.optimiser = OPTIMISERS[settings.optimizer].make(
-                [{"params": views, "lr": lr} for lr, views in groups.items()], settings
+                [
+                    {"params": views, "lr": lr} | ({"weight_decay": 0.0} if spared else {})
+                    for (lr, spared), views in groups.items()
+                ],
+                settings,
             )
         self._take_step = step_of(self.optimiser)
         for key, state in moments.items():

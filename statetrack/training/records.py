@@ -58,6 +58,8 @@ class Progress:
     """The state of selection and early stopping for one replica.
 
     `best_prefix_accuracy` is -1 after a checkpoint of an earlier version, until weights improve.
+    `diverged_at` is the first step, from 1, whose training loss was NaN or infinite; 0 where none
+    was, or it is not known, since training was resumed after it.
     """
 
     best_accuracy: float = -1.0
@@ -66,3 +68,4 @@ class Progress:
     best_step: int = 0
     since_best: int = 0
     stopped: str = ""
+    diverged_at: int = 0

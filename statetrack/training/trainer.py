@@ -80,6 +80,7 @@ class Trainer:
         """Reset the averages of training loss and accuracy."""
         self.totals = torch.zeros(2, len(self.population), device=self.device)
         self.counted = 0
+        self.recent: list[Tensor] = []  # what was added up, [2, R] of each step
 
     def _regroup(self) -> None:
         """Set the row of the words, [G], that each replica reads, and its row of `best`."""
@@ -117,7 +118,8 @@ class Trainer:
                 count = min(BLOCK - first % BLOCK, self.settings.steps - first)
                 block = self.batches.block(first, count)
             words = block[self.step - first][self.word_rows]
-            self.totals = self.totals + self._train_step(words)
+            self.recent.append(self._train_step(words))
+            self.totals = self.totals + self.recent[-1]
             self.counted += 1
             self.step += 1
             validate = self.step % self.settings.validate_every == 0 or self.step in self.ends
@@ -244,10 +246,17 @@ class Trainer:
         records = [Record(self.step, replica.index, *values) for replica, *values in rows]
         if validate:
             self._select(records)
-        for record in records:
+        for row, record in enumerate(records):
             if not math.isfinite(record.loss):
-                self.progress[record.replica].stopped = "diverged"
+                progress = self.progress[record.replica]
+                progress.stopped = "diverged"
+                progress.diverged_at = self._first_nonfinite(row)
         return records
+
+    def _first_nonfinite(self, row: int) -> int:
+        """The first step since the last records at which a replica's loss was not finite, or 0."""
+        broken = [step for step, losses in enumerate(self.recent) if not losses[0, row].isfinite()]
+        return self.step - len(self.recent) + broken[0] + 1 if broken else 0
 
     def _select(self, records: list[Record]) -> None:
         """Keep the weights of replicas that improved; mark those that are to stop."""
@@ -255,12 +264,12 @@ class Trainer:
         for row, record in enumerate(records):
             loss, score = record.validation_loss, record.validation_accuracy
             words = record.validation_prefix_accuracy
-            assert loss is not None and score is not None and words is not None
+            assert loss is not None and score is not None
             progress = self.progress[record.replica]
             best_so_far = (progress.best_accuracy, -progress.best_loss)
             if math.isfinite(loss) and (score, -loss) > best_so_far:
                 progress.best_accuracy, progress.best_loss = score, loss
-                progress.best_prefix_accuracy = words
+                progress.best_prefix_accuracy = -1.0 if words is None else words
                 progress.best_step, progress.since_best = record.step, 0
                 better.append(row)
             else:
@@ -315,3 +324,4 @@ class Trainer:
         self.optimiser = Optimiser(self.population, self.settings, moments) if moments else None
         self._regroup()
         self.totals, self.counted = state["totals"].to(self.device), state["counted"]
+        self.recent = []

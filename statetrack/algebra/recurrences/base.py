@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from statetrack.algebra.prediction import Answer, Need, Prediction, Size, Witness
 from statetrack.errors import SettingsError
@@ -31,8 +31,13 @@ FIXED_PRECISION = "Li and Cotterell 2025, arXiv:2505.23623"
 class Recurrence(abc.ABC):
     """The class that the recurrence of a model's layers belongs to, with its parameters.
 
-    Raises `SettingsError` for a size that is a bare number: which setting gives it is then unknown.
+    `equation` is the step of a layer, and `rule` what it can track, each in one line;
+    docs/recurrences.md lists them. Raises `SettingsError` for a size that is a bare number: which
+    setting gives it is then unknown.
     """
+
+    equation: ClassVar[str] = ""
+    rule: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         assert is_dataclass(self)
@@ -105,6 +110,12 @@ def undecided(algebra: Algebra, why: str = "no rule decides it") -> Prediction:
 class Undecided(Recurrence):
     """A recurrence without a rule, not linear in the state; or attention (`state=False`)."""
 
+    equation: ClassVar[str] = (
+        "any step that is not linear in the state; or `state=False`: attention, without a "
+        "recurrent state"
+    )
+    rule: ClassVar[str] = "nothing is predicted: there is no rule"
+
     state: bool = True
 
     @property
@@ -120,6 +131,9 @@ class Undecided(Recurrence):
 @dataclass(frozen=True, kw_only=True)
 class UndecidedLinear(LinearRecurrence):
     """A recurrence that is linear in the state, with any transition."""
+
+    equation: ClassVar[str] = "h_t = A_t h_{t-1} + b_t, with any A_t"
+    rule: ClassVar[str] = "nothing is predicted but that states are not robust: there is no rule"
 
     structure: str = "any matrix"
     eigenvalues: str = "any"

@@ -7,7 +7,7 @@ times gains.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from statetrack.algebra.prediction import Need, Prediction, Size
 from statetrack.algebra.recurrences.base import (
@@ -36,6 +36,12 @@ class Dense(LinearRecurrence):
     `reads_product` says whether the readout sees the whole product of the matrices: that is as many
     copies of the same operators as it has columns.
     """
+
+    equation: ClassVar[str] = "h_t = A(x_t) h_{t-1}, with any matrix for each symbol"
+    rule: ClassVar[str] = (
+        "every automaton, with one dimension for each state at most; of groups, the "
+        "dimensions of parts of the representation that tell labels apart"
+    )
 
     size: Size
     additive: Additive = "none"
@@ -79,6 +85,14 @@ class Blocks(LinearRecurrence):
     1, that every symbol leaves as it is.
     """
 
+    equation: ClassVar[str] = (
+        "h_t = blockdiag(A_1(x_t), .., A_N(x_t)) h_{t-1}, with blocks of size b"
+    )
+    rule: ClassVar[str] = (
+        "every automaton, where b is at least the largest part of the representation that "
+        "tells labels apart"
+    )
+
     size: Size
     additive: Additive = "none"
     linear_readout: bool = True
@@ -112,6 +126,12 @@ class Factored(LinearRecurrence):
     After the first symbol the state lies in the span of the K columns a, which every symbol maps
     into itself: K is at least the width of a model with any matrices.
     """
+
+    equation: ClassVar[str] = "h_t = W_1 diag(g(x_t)) W_2^T h_{t-1}, with K gains for each symbol"
+    rule: ClassVar[str] = (
+        "every automaton, where K is at least the tensor rank of its matrices, which is bounded "
+        "from both sides; never less than the width of matrices without structure"
+    )
 
     rank: Size
     additive: Additive = "none"
@@ -158,6 +178,14 @@ class Affine(LinearRecurrence):
     the state.
     """
 
+    equation: ClassVar[str] = (
+        "h_t = A(x_t) h_{t-1} + b(x_t) from h_0 = 0, with A and b linear in the input of the block"
+    )
+    rule: ClassVar[str] = (
+        "every automaton, with one dimension for each state but one; of groups that move "
+        "their states, fewer"
+    )
+
     hidden: Size
     width: Size
     gate_reads_state: bool = False
@@ -196,6 +224,11 @@ class TransitionMatrices(LinearRecurrence):
     input; one is needed for each different action of a symbol.
     """
 
+    equation: ClassVar[str] = (
+        "h_t = A(x_t) h_{t-1} (+ b(x_t)), with matrices that move unit vectors to unit vectors"
+    )
+    rule: ClassVar[str] = "every automaton, with a coordinate for each state"
+
     state: Size
     from_zero: bool = False
     dictionary: Size | None = None
@@ -225,6 +258,15 @@ class OneHotTimesDiagonal(LinearRecurrence):
     matrix with one-hot rows is the transpose of a map of states, so a product of them reads a word
     backwards, and no rule is known.
     """
+
+    equation: ClassVar[str] = (
+        "h_t = P(x_t) D(x_t) h_{t-1} + b(x_t), P from a dictionary with one-hot columns, D "
+        "complex and diagonal"
+    )
+    rule: ClassVar[str] = (
+        "every automaton, with a coordinate for each state and a matrix in the dictionary for"
+        " each action of a symbol"
+    )
 
     state: Size
     dictionary: Size

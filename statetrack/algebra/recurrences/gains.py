@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from statetrack.algebra.prediction import Prediction, Size
 from statetrack.algebra.recurrences.base import (
@@ -64,6 +64,12 @@ class Diagonal(LinearRecurrence):
     Positive gains count up to a threshold; real ones also modulo 2; complex ones also modulo any
     number. Gains of modulus 1 count modulo any number, and up to no threshold.
     """
+
+    equation: ClassVar[str] = "h_t = g(x_t) * h_{t-1}, coordinate by coordinate, in one layer"
+    rule: ClassVar[str] = (
+        "what depends on how often each symbol was read: up to a threshold (positive gains), "
+        "modulo 2 too (real), modulo any number (complex), without a threshold (modulus 1)"
+    )
 
     gains: Gains
     size: Size
@@ -176,6 +182,11 @@ class PositiveLayers(LinearRecurrence):
     reset a coordinate, a gain of 1 keeps it, so a cascade of layers does every aperiodic monoid.
     """
 
+    equation: ClassVar[str] = "h_t = g(x_t) * h_{t-1} + b(x_t), with gains in [0, 1]"
+    rule: ClassVar[str] = (
+        "star-free tasks, all of them in some number of layers; no group, in any number"
+    )
+
     layers: Size
     structure: str = "diagonal"
     eigenvalues: str = "(0, 1)"
@@ -203,6 +214,15 @@ class FixedPositiveLayers(LinearRecurrence):
     (`sees_one`) depends on how often each symbol was read, and on the last one. More layers say
     what has occurred, where the blocks have MLPs (`has_mlp`).
     """
+
+    equation: ClassVar[str] = (
+        "h_t = g * h_{t-1} + w(x_t) v(x_t), with gains in [0, 1] that do not depend on the "
+        "input, read as an average"
+    )
+    rule: ClassVar[str] = (
+        "no group; with gains below 1 all star-free tasks, with gains of 1 what has occurred "
+        "and in which order"
+    )
 
     layers: Size
     decays: bool
@@ -243,6 +263,15 @@ class FixedPhaseLayers(LinearRecurrence):
     length (docs/proofs.md, *Fixed phases*).
     """
 
+    equation: ClassVar[str] = (
+        "h_t = r(x_t) e^{i theta} * h_{t-1} + b(x_t), with a phase that does not depend on "
+        "the input"
+    )
+    rule: ClassVar[str] = (
+        "star-free tasks, also over the position modulo a number; one layer counts no word "
+        "among others of its length"
+    )
+
     layers: Size
     structure: str = "diagonal"
     eigenvalues: str = "modulus <= 1"
@@ -279,6 +308,12 @@ class SignedLayers(LinearRecurrence):
     By *Order*, a layer of real gains can double the period of the answers along the powers of a
     word, and no more. So L layers track no element of odd prime order, and none of order above 2^L.
     """
+
+    equation: ClassVar[str] = "h_t = g(x_t) * h_{t-1} + b(x_t), with gains in [-1, 1]"
+    rule: ClassVar[str] = (
+        "tasks whose groups have orders that are powers of 2, of order 2^L of an element at "
+        "most in L layers"
+    )
 
     layers: Size
     structure: str = "diagonal"
@@ -318,6 +353,13 @@ class ComplexLayers(LinearRecurrence):
     of two states then lasts for about 1 / slowest half turns.
     """
 
+    equation: ClassVar[str] = (
+        "h_t = g(x_t) * h_{t-1} + b(x_t), with complex gains of modulus 1 or less"
+    )
+    rule: ClassVar[str] = (
+        "tasks whose groups are solvable; star-free ones alone, where every turn decays"
+    )
+
     layers: Size
     slowest: float = 0.0
     structure: str = "complex diagonal"
@@ -344,6 +386,9 @@ class ComplexLayers(LinearRecurrence):
 class UnitLayers(LinearRecurrence):
     """Layers of complex gains of modulus 1 that depend on the input (AUSSM)."""
 
+    equation: ClassVar[str] = "h_t = e^{i phi(x_t)} * h_{t-1} + b(x_t)"
+    rule: ClassVar[str] = "solvable groups, with a layer for each abelian factor of a series"
+
     layers: Size
     structure: str = "diagonal"
     eigenvalues: str = "modulus 1"
@@ -361,6 +406,14 @@ class TimeInvariantLayers(LinearRecurrence):
     length: *Counting under a fixed operator*. For several, Khavari et al. (2025, arXiv:2508.07395)
     show it of parity without normalisation between the layers, which these models have.
     """
+
+    equation: ClassVar[str] = (
+        "h_t = g * h_{t-1} + b(x_t), with complex gains that do not depend on the input"
+    )
+    rule: ClassVar[str] = (
+        "one layer counts no word among others of its length, and tells no order of words "
+        "read far apart; no layers do what is not solvable, unless TC0 = NC1"
+    )
 
     layers: Size
     structure: str = "fixed diagonal"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from statetrack.algebra.prediction import Generalisation, Prediction, Size
 from statetrack.algebra.recurrences.base import (
@@ -43,6 +43,12 @@ class Saturating(Recurrence):
     a function of state and symbol alone, and a unit is for a pair of a state and an action.
     """
 
+    equation: ClassVar[str] = "h_t = f(x_t, h_{t-1}), with units that saturate, such as tanh"
+    rule: ClassVar[str] = (
+        "every automaton, robustly: a unit for each pair of a state and a symbol's action, or"
+        " for each state where symbols have matrices of their own"
+    )
+
     units: Size
     groups: int = 1
     beside: int = 0
@@ -80,6 +86,11 @@ class Clamped(Recurrence):
     (1965), a cascade of resets does every aperiodic monoid.
     """
 
+    equation: ClassVar[str] = "h_t = max(min(r(x_t), h_{t-1}), s(x_t))"
+    rule: ClassVar[str] = (
+        "star-free tasks, all of them in some number of layers; no group, in any number"
+    )
+
     layers: Size
 
     def predict(self, algebra: Algebra) -> Prediction:
@@ -102,6 +113,13 @@ class Attention(Recurrence):
     all positions of a word of one symbol have the same numbers. So not every R-trivial monoid can
     be, but those of `occurrences` can.
     """
+
+    equation: ClassVar[str] = "y_t = sum_{s <= t} softmax(q_t k_s) v_s, in a fixed number of layers"
+    rule: ClassVar[str] = (
+        "no group that is not solvable, unless TC0 = NC1; without positions, what depends on "
+        "which symbols came before which; beside it, whether what is learned generalises in "
+        "length"
+    )
 
     layers: Size
     positions: str

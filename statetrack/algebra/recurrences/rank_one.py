@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from statetrack.algebra.prediction import Need, Prediction, Size
 from statetrack.algebra.recurrences.base import (
@@ -65,6 +65,14 @@ class HouseholderProduct(LinearRecurrence):
     each of which is a reflection times -1.
     """
 
+    equation: ClassVar[str] = (
+        "S_t = S_{t-1} prod_{j <= n} (I - beta_j k_j k_j^T) + .., with n factors in each head"
+    )
+    rule: ClassVar[str] = (
+        "with beta up to 2, every automaton: n is the most dimensions that any symbol turns "
+        "in a part of the representation; with beta up to 1, star-free tasks"
+    )
+
     factors: Size
     beta: Beta
     sizes: Heads
@@ -81,6 +89,12 @@ class HouseholderProduct(LinearRecurrence):
 @dataclass(frozen=True, kw_only=True)
 class Householder(LinearRecurrence):
     """One generalised Householder matrix in each head (DeltaNet)."""
+
+    equation: ClassVar[str] = "S_t = S_{t-1} (I - beta k k^T) + beta v k^T"
+    rule: ClassVar[str] = (
+        "with beta up to 2, what single reflections generate, and every automaton in some "
+        "number of layers; with beta up to 1, star-free tasks"
+    )
 
     beta: Beta
     sizes: Heads
@@ -112,6 +126,9 @@ class DiagonalMinusRankOne(LinearRecurrence):
     With w = 1, a = 1 and a key along kappa it is the delta rule with beta = 1, with a = 0 and no
     value it keeps its state: cascades of resets do every aperiodic monoid.
     """
+
+    equation: ClassVar[str] = "S_t = S_{t-1} (diag(w) - (a kappa) kappa^T) + v k^T"
+    rule: ClassVar[str] = "star-free tasks; no task in which a symbol cycles through states"
 
     layers: Size
     structure: str = "diag(w) - (a kappa) kappa^T"

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     import torch
 
 Groups = list[dict[str, Any]]
-"""Parameters and learning rates, as `torch.optim` takes them: `params` and `lr` in each."""
+"""Parameters and learning rates, as `torch.optim` takes them: `params` and `lr` in each.
+
+A group that weight decay leaves alone has a `weight_decay` of 0.
+"""
 
 
 class OptimiserKind(abc.ABC):
