@@ -20,10 +20,10 @@ import numpy.typing as npt
 from statetrack.errors import TaskError
 from statetrack.sources.arrays import Booleans, Integers
 from statetrack.sources.automaton import Automaton
-from statetrack.sources.derived import COPY, minimise
+from statetrack.sources.derived import COPY, delayed, minimise
 from statetrack.sources.graphs import explore, reaching
 
-LabelForm = Literal["membership", "next-symbols", "states"]
+LabelForm = Literal["membership", "next-symbols", "states", "states-before"]
 WordForm = Literal["uniform", "members", "mixed"]
 
 SLIP_RATE: Final = 0.25
@@ -47,7 +47,8 @@ def language(
     - `membership`: 1 where the word so far is a member, 0 where it is not;
     - `next-symbols`: the set of legal symbols, such as `ab`, with commas between symbols where one
       is longer than a letter; `none` in a dead state;
-    - `states`: the state of the smallest automaton of membership.
+    - `states`: the state of the smallest automaton of membership;
+    - `states-before`: that before the last symbol, which does not tell the label then.
 
     Words are
 
@@ -70,6 +71,8 @@ def language(
     words are drawn from legal symbols.
     """
     table, members = np.array(delta, np.int64), np.array(accepting, bool)
+    if labels == "states-before":
+        return minimise(delayed(language(delta, accepting, symbols, "states", words)))
     if labels == "states":
         smallest = minimise(Automaton(table, members.astype(np.int64)))
         table, members = smallest.delta.astype(np.int64), smallest.output.astype(bool)

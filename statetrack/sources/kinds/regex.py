@@ -32,7 +32,8 @@ def regex(
         argument(
             "membership: 1 where the word so far belongs to the language, 0 where it does not; "
             "next-symbols: the symbols after which some continuation belongs to it; states: the "
-            "state of the smallest automaton that tells membership"
+            "state of the smallest automaton that tells membership; states-before: that before "
+            "the last symbol"
         ),
     ] = "membership",
     words: Annotated[
