@@ -38,7 +38,7 @@ COPY = "@"
 """Stands in the name of a copy, between the name of what it is a copy of and its own mark."""
 
 BEFORE = ">"
-"""Stands in the name of a state of `delayed`, between that before the last symbol and that after."""
+"""Stands in the name of a state of `delayed`, between those before and after the last symbol."""
 
 States = tuple[int, ...]
 """A state of each automaton of a cascade, or of those before one."""
