@@ -38,7 +38,7 @@ from statetrack.report.formats.parquet import parquet_bytes
 from statetrack.report.formats.rich import blocks
 from statetrack.report.matrix import matrix_of
 from statetrack.report.plain_values import COLUMNS, long_form
-from statetrack.runs import files
+from statetrack.runs import RunFolder, files
 from statetrack.scoring import tells_apart, wilson
 from statetrack.sweep import Compared
 from tests.setups import (
@@ -259,7 +259,7 @@ def test_a_length_of_training_is_marked():
 
 def test_a_length_at_which_nothing_was_evaluated_is_refused_with_those_there_are():
     with pytest.raises(SettingsError, match="no run was evaluated there; lengths: 100"):
-        matrix_of(report_of(population(1.0)), length=99)
+        matrix_of(report_of(population(1.0)), lengths=(99,))
 
 
 def test_what_is_over_replicas_is_shown_where_all_of_them_were_evaluated():
@@ -269,6 +269,58 @@ def test_what_is_over_replicas_is_shown_where_all_of_them_were_evaluated():
     assert matrix_of(report).caption.startswith("length 900")
     matrix = matrix_of(report, measure="success")
     assert matrix.caption.startswith("length 100") and texts_of(matrix)[0][0] == "1/2"
+
+
+def curved(name: str, *columns: str) -> list[Entry]:
+    """A run on each task, tested at two lengths, with its sizes."""
+    rows = [row_of(50), row_of(200, 0.25)]
+    given = {"rows": rows, "parameters": 1234, "dimensions": 8, "seconds": 12.34, "replicas": 1}
+    return [entry_of(name, column, **given) for column in columns]
+
+
+def test_several_lengths_have_a_column_each_under_their_task():
+    report = report_of(*curved("one", "parity", "s3"), lengths=(50, 200), length=200)
+    matrix = matrix_of(report)
+    heads = ["parity at 50", "parity at 200", "s3 at 50", "s3 at 200"]
+    assert [column.heading for column in matrix.columns[1:]] == heads
+    assert texts_of(matrix) == [["1.00", "0.25"] * 2]
+    assert matrix.texts()[-1] == ["floor", *["0.30"] * 4]
+    assert matrix.caption.startswith("lengths 50 and 200, 100 words: accuracy")
+    assert [line.cells[0] for line in matrix_of(report, transpose=True).lines] == heads
+    assert texts_of(matrix_of(report, lengths=(200,))) == [["0.25", "0.25"]]
+    latex = report.to_latex()
+    assert r" & \multicolumn{2}{c}{parity} & \multicolumn{2}{c}{s3} \\" in latex
+    assert r"\cmidrule(lr){2-3}\cmidrule(lr){4-5}" in latex and " & 50 & 200 & 50 & 200 " in latex
+    assert "horizon" not in report.to_markdown(length=[50]) and report.to_markdown(length=50)
+    with pytest.raises(SettingsError, match="--length 60: no run was evaluated there"):
+        report.to_markdown(length=[50, 60])
+
+
+def test_what_was_evaluated_last_is_what_a_report_shows(tmp_path):
+    run = parity_run(tmp_path / "runs" / "mine")
+    for lengths in ((900,), (20, 60), (40,)):
+        files_of = [row_of(length) for length in lengths]
+        RunFolder.open(run).append(files.EVALUATIONS, files_of)
+        found = make_report(tmp_path / "runs")
+        assert found.shown_lengths == lengths
+    assert set(found.entries[0].lengths) >= {20, 40, 60, 900}
+
+
+def test_columns_beside_the_numbers_are_shown_where_they_fit_and_named_where_not():
+    report = report_of(*curved("one", "parity"), lengths=(200,), length=200)
+    wide = shown(report, 100)
+    assert all(each in wide for each in ("95 %", "weights", "1,234", "state", "seconds", "12"))
+    assert "no room" not in wide and "0.24" not in shown(report, 100, also=())
+    narrow = " ".join(shown(report, 36).split())
+    assert "no room for: weights, state, seconds; --also NAME,... has them" in narrow
+    assert "1,234" not in narrow and "95 %" in narrow
+    latex = report.to_latex(also=["weights", "interval"])
+    assert "parity & 95 \\% & weights" in latex and "1,234" in latex and "seconds" not in latex
+    assert "% --also interval,weights,state,seconds" in report.to_latex()
+    with pytest.raises(SettingsError, match="Did you mean 'weights'"):
+        report.to_latex(also=["weight"])
+    with pytest.raises(SettingsError, match="leave out --transpose"):
+        report.to_latex(also=["weights"], transpose=True)
 
 
 def test_the_best_of_a_column_is_marked_and_nothing_where_all_are_equal():
@@ -520,7 +572,7 @@ def test_parquet_has_typed_columns_even_where_a_column_is_empty():
     assert (types["length"], types["accuracy"], types["row"]) == ("int64", "double", "string")
     assert (types["proven_length"], types["selected_lr"]) == ("int64", "double")
     assert table.column("length").to_pylist() == [10, 100, None]
-    chosen = long_form(EVERYTHING.entries, 10, ("row", "length"))
+    chosen = long_form(EVERYTHING.entries, (10,), ("row", "length"))
     only = pq.read_table(io.BytesIO(parquet_bytes(chosen)))
     assert only.to_pylist() == [{"row": ODD, "length": 10}, {"row": "waits", "length": None}]
 
@@ -610,7 +662,8 @@ def test_a_suite_that_was_not_run_is_a_table_of_waiting_points(tmp_path, monkeyp
 
 def test_a_report_can_be_made_in_python(runs):
     report = make_report(runs)
-    assert report.to_markdown().count("1.00") == 1
+    assert report.to_markdown().count("1.00") == 2
+    assert report.to_markdown(length=40).count("1.00") == 1
     assert report.to_latex(best=True).startswith("% needs")
     assert report.to_dicts()[0]["accuracy"] == 1.0
     assert report.command == f"statetrack report {runs}"

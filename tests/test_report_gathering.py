@@ -270,13 +270,16 @@ def test_a_suite_has_an_entry_for_every_point_in_whatever_state(suite_folder):
     assert waiting.settings["hidden"] == 4 and waiting.replicas == 4
 
 
-def test_scores_that_a_suite_did_not_measure_are_not_in_its_report(suite_folder, tmp_path):
+def test_what_eval_adds_to_a_suite_stands_at_lengths_of_its_own(suite_folder, tmp_path):
     copied = Path(shutil.copytree(suite_folder, tmp_path / "out"))
     point = points_of(SUITE, copied, {})[0]
     list(Run.open(point.path).score([12, 99], num_words=5, seed=7, everyone=True))
     entry = gather_suite(SUITE, copied).entries[0]
-    assert entry.lengths == (6, 12, 30)
-    assert {row.sequences for row in entry.at(12)} == {20}
+    assert entry.lengths == (6, 12, 30, 99) and entry.newest_lengths == (99,)
+    assert {row.sequences for row in entry.at(12)} == {20}, "as the suite measured it"
+    assert {row.sequences for row in entry.at(99)} == {5}
+    assert gather_suite(SUITE, copied).shown_lengths == (12, 99)
+    assert gather_suite(SUITE, suite_folder).shown_lengths == (12,)
 
 
 def test_a_point_that_was_run_otherwise_than_the_suite_says_has_a_note(suite_folder):

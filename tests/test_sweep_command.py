@@ -185,6 +185,26 @@ def test_a_sweep_needs_no_file_and_its_folder_knows_it(
     assert "names models and tasks: give it, or --model and --task" in line
 
 
+def test_a_sweep_at_several_lengths_is_one_table_and_eval_adds_to_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command = ["sweep", "--model", "diagonal-real", "--task", "parity", *QUICK, "--out", "mine"]
+    succeed(*command, "--length", "20,30")
+    printed = capsys.readouterr().out
+    assert "lengths 12, 20 and 30, 10 words" in printed and "runs: mine" in printed
+    succeed("report", "mine", "--length", "12,30", "--format", "latex")
+    latex = capsys.readouterr().out
+    assert r"\multicolumn{2}{c}{parity}" in latex and " & 12 & 30 " in latex
+    succeed("eval", "mine", "--length", "40", "--samples", "10")
+    capsys.readouterr()
+    succeed("report", "mine", "--format", "markdown")
+    assert "lengths 12, 20, 30 and 40" in capsys.readouterr().out
+    suite = load_suite("mine").tested(lengths=(9,))
+    assert (suite.length, suite.table_lengths) == (9, ())
+    many = load_suite("mine").tested(lengths=range(1, 9))
+    assert (many.length, len(many.curve_lengths), many.table_lengths) == (8, 7, ())
+
+
 def test_a_sweep_with_a_point_that_fails_has_the_exit_code_of_an_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

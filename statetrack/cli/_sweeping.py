@@ -392,10 +392,14 @@ def _draw(
     suite, to = asked.suite, report.console()
     title = f"{suite.title}\nlength {suite.length}, {suite.samples:,} words per replica"
     published = report.beside(compared, suite.measure)
-    to.print(report.suite_table(title, rows, columns, results, published, suite.measure))
-    called = suite.published_as if suite.published else "published"
-    to.print(LEGENDS[suite.measure] + (f"; in brackets: {called}" if published else ""))
-    to.print(LEGEND_OF_WORST if asked.stress_seconds else NO_WORST)
+    if suite.table_lengths:
+        for part in report.Wanted().document(_report(asked, rows, columns)).parts():
+            to.print(part)
+    else:
+        to.print(report.suite_table(title, rows, columns, results, published, suite.measure))
+        called = suite.published_as if suite.published else "published"
+        to.print(LEGENDS[suite.measure] + (f"; in brackets: {called}" if published else ""))
+        to.print(LEGEND_OF_WORST if asked.stress_seconds else NO_WORST)
     if asked.evidence:
         to.print(report.evidence_table(rows, columns, results))
     if compared:

@@ -256,7 +256,7 @@ def _suite(
         (lengths[0], lengths[1]),
     ).for_budget(given["budget"])
     suite = suite.with_settings({key: given[key] for key in ("seeds", "steps") if given[key]})
-    return suite.tested({"samples": given["samples"]} if given["samples"] else {})
+    return suite.tested(samples=given["samples"] or None)
 
 
 def _trained(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -66,10 +66,11 @@ def report(
         ),
     ] = None,
     length: Annotated[
-        int | None,
+        list[str] | None,
         typer.Option(
-            help="The length; by default the suite's, and else the longest that all runs share.",
-            min=1,
+            metavar="LENGTHS",
+            help="The length, or several with a column for each, as 50,200; by default the "
+            "suite's, and else what was evaluated last of all runs.",
         ),
     ] = None,
     long: Annotated[
@@ -82,6 +83,14 @@ def report(
     transpose: Annotated[
         bool, typer.Option("--transpose", help="Tasks as rows, and models as columns.")
     ] = False,
+    also: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Columns beside the accuracies: weights, state, seconds and interval, some of "
+            "them, or none; by default those that the terminal has room for.",
+        ),
+    ] = None,
     best: Annotated[
         bool,
         typer.Option(
@@ -111,6 +120,7 @@ def report(
 
     """
     from statetrack.report import Wanted, make_report
+    from statetrack.sources import parse_lengths
 
     if as_json:
         if form not in (None, "json") or out is not None:
@@ -125,7 +135,7 @@ def report(
         measure=measure,
         of=of,
         over=over,
-        length=length,
+        length=parse_lengths(length) if length else None,
         long=long,
         columns=columns,
         best=best,
@@ -133,6 +143,7 @@ def report(
         label=label,
         published=published,
         transpose=transpose,
+        also=None if also is None else _also(also),
     )
     if form == "parquet" and file is None:
         raise SettingsError("--format parquet: is not text: name a file with --out")
@@ -143,3 +154,9 @@ def report(
         terminal.show_document(found, form)
     else:
         terminal.write_document(found, file, form, called="report")
+
+
+def _also(text: str) -> Any:
+    """The names of columns, which `Wanted` checks."""
+    names = [each.strip() for each in text.split(",") if each.strip()]
+    return () if names == ["none"] else tuple(names)

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from statetrack import models as architectures
-from statetrack import spec
+from statetrack import sources, spec
 from statetrack.catalogue import inner_type
 from statetrack.cli import _sweeping as sweeping
 from statetrack.cli import _terminal as terminal
@@ -70,7 +70,12 @@ def build(argv: list[str]) -> Callable[..., None]:
             ),
         ] = None,
         length: Annotated[
-            int | None, typer.Option(help="The length that the table reports.", min=1)
+            list[str] | None,
+            typer.Option(
+                metavar="LENGTHS",
+                help="The length that the table reports, as 500, or several, as 10,50,200, with a "
+                "column for each; repeatable.",
+            ),
         ] = None,
         samples: Annotated[int | None, typer.Option(help="Test words.", min=1)] = None,
         out: Annotated[
@@ -114,8 +119,8 @@ def build(argv: list[str]) -> Callable[..., None]:
             name = Path(file).stem
             kept = (Path(file) / SWEEP_FILE).is_file()
             folder = Path(file) if kept else Path("sweeps") / name
-        tested = {"length": length, "samples": samples}
-        suite = suite.tested({key: value for key, value in tested.items() if value is not None})
+        lengths = tuple(sources.parse_lengths(length or []))
+        suite = suite.tested(lengths=lengths, samples=samples)
         runs, files = terminal.folder_and_files(out, force=force)
         sweeping.run(
             given,

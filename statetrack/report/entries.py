@@ -29,7 +29,7 @@ from statetrack.runs import (
 )
 from statetrack.scoring import ReplicaSpread, horizon, wilson
 from statetrack.spec import current_name, golden_hash
-from statetrack.sweep import Compared, Of
+from statetrack.sweep import MOST_TABLE_LENGTHS, Compared, Of
 
 State = Literal["finished", "unfinished", "failed", "waiting"]
 
@@ -37,6 +37,10 @@ Measure = Literal["accuracy", "scaled", "success", "prefix", "horizon", "worst"]
 """What a cell shows: accuracy at the last position, the same with chance at 0, the replicas right
 on every word, the share of words right at every position, and the lengths up to which every random
 word and every word that was sought is right."""
+
+Also = Literal["weights", "state", "seconds", "interval"]
+"""What can stand beside the numbers of a table: the weights of a replica, the numbers in its state,
+the seconds of training, and 95 % intervals."""
 
 Over = Literal["all", "seeds"]
 """The replicas of a statistic: all of them, or the seeds at the selected learning rate."""
@@ -49,6 +53,7 @@ class Entry:
     `row` and `column` are its places (of a suite, its names; of other runs, the model with the
     settings in which the runs differ, and the task). `rows` are the scores of every replica that
     did not diverge, at every length tested; of several evaluations of one length, the last.
+    `newest_lengths` are those of the last evaluation.
     `outcomes` has every replica of a finished run, `selected` the one that validation selected.
     `evidence` is about that one. `trained_to` is the longest training length. `command` repeats the
     run alone. `seconds` are those of training, on `machine`; `words` are those that each replica
@@ -88,6 +93,7 @@ class Entry:
     outcomes: tuple[Outcome, ...] = ()
     selected: int | None = None
     rows: tuple[EvaluationRow, ...] = ()
+    newest_lengths: tuple[int, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     searched: Mapping[str, float] = field(default_factory=dict)
     prediction: Prediction | None = None
@@ -139,6 +145,7 @@ class Entry:
             outcomes=summary.replicas if summary else (),
             selected=selected,
             rows=run.last_rows,
+            newest_lengths=run.newest_lengths,
             evidence=tuple(evidence.values()),
             prediction=run.prediction,
             judged=judge(run),
@@ -169,6 +176,7 @@ class Gathered:
     row_names: tuple[str, ...]
     column_names: tuple[str, ...]
     length: int
+    lengths: tuple[int, ...] = ()
     measure: Measure = "accuracy"
     suite: str | None = None
     budget: str | None = None
@@ -182,6 +190,11 @@ class Gathered:
     def compared(self) -> tuple[Compared, ...]:
         """Every published number once: one may stand for several entries."""
         return tuple(dict.fromkeys(each for entry in self.entries for each in entry.compared))
+
+    @property
+    def shown_lengths(self) -> tuple[int, ...]:
+        """The lengths that the table shows."""
+        return self.lengths or (self.length,)
 
     def find(self, row: str, column: str) -> Entry | None:
         """The entry at a place of the table."""
@@ -317,6 +330,13 @@ def common_length(entries: Sequence[Entry], *, of_all_replicas: bool = False) ->
     if common := set.intersection(*lengths):
         return max(common)
     return max(every, key=lambda length: (sum(length in of for of in lengths), length))
+
+
+def newest_lengths(entries: Sequence[Entry]) -> tuple[int, ...]:
+    """The lengths at which all evaluated entries were evaluated last, of many the longest."""
+    lengths = [set(entry.newest_lengths) for entry in entries if entry.rows]
+    common = sorted(set.intersection(*lengths)) if lengths else []
+    return tuple(common if len(common) <= MOST_TABLE_LENGTHS else common[-1:])
 
 
 def horizon_of_entry(entry: Entry) -> int | None:

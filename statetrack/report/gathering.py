@@ -14,7 +14,7 @@ from typing import Any
 
 from statetrack.errors import RunError, SettingsError, StatetrackError, TaskError, nearest, setting
 from statetrack.predicting import predict
-from statetrack.report.entries import Entry, State, common_length
+from statetrack.report.entries import Entry, State, common_length, newest_lengths
 from statetrack.report.placing import Placeable, in_order, places_of
 from statetrack.report.training import TrainedPoint, training_lines, training_of
 from statetrack.report.wanted import Report
@@ -39,6 +39,7 @@ from statetrack.runs import (
 from statetrack.spec import current_name, load_task
 from statetrack.sweep import (
     BUDGETS,
+    MOST_TABLE_LENGTHS,
     SUITES,
     SWEEP_FILE,
     Done,
@@ -108,8 +109,8 @@ def _is_suite(place: Path | str) -> bool:
 def gather_runs(paths: Iterable[Path]) -> Report:
     """The report of run folders, or of folders that hold some at any depth.
 
-    Unfinished, diverged and damaged runs are entries too. The table shows the longest length at
-    which all evaluated runs were evaluated; the length at which most were, where there is none.
+    Unfinished, diverged and damaged runs are entries too. The table shows the lengths at which all
+    evaluated runs were evaluated last; else the longest length that all have, or most.
 
     Raises `RunError` for a folder that is no run and contains none.
     """
@@ -128,12 +129,14 @@ def gather_runs(paths: Iterable[Path]) -> Report:
     }
     entries = tuple(placed.get(one.entry.run, one.entry) for one in read)
     rows, columns = in_order(asked, places)
+    newest = newest_lengths(entries)
     return Report(
         title="1 run" if len(entries) == 1 else f"{len(entries)} runs",
         entries=entries,
         row_names=tuple(rows),
         column_names=tuple(columns),
-        length=common_length(entries),
+        length=max(newest, default=0) or common_length(entries),
+        lengths=newest if len(newest) > 1 else (),
         training=_training(entries, [one.experiment for one in read]),
     )
 
@@ -163,6 +166,7 @@ def gather_suite(
         row_names=tuple(suite.rows),
         column_names=tuple(suite.columns),
         length=suite.length,
+        lengths=_shown_lengths(suite, entries),
         measure=suite.measure,
         suite=name or None,
         budget=within,
@@ -171,6 +175,13 @@ def gather_suite(
         differences=departures_from_paper(suite, points),
         training=_training(entries, [one.experiment for one in read]),
     )
+
+
+def _shown_lengths(suite: Suite, entries: Sequence[Entry]) -> tuple[int, ...]:
+    """The lengths of a suite's table, and those at which all its points were evaluated since."""
+    own = suite.table_lengths or (suite.length,)
+    shown = tuple(sorted({*own, *newest_lengths(entries)}))
+    return shown if 1 < len(shown) <= MOST_TABLE_LENGTHS else own if len(own) > 1 else ()
 
 
 @dataclass(frozen=True)
@@ -277,7 +288,7 @@ class _Reading:
 
 
 def _measured(entry: Entry, run: RunFacts, suite: Suite) -> _Read:
-    """A suite's point, with the scores that the suite measured and no others."""
+    """A suite's point, with the scores that the suite measured, and at other lengths by `eval`."""
     content = run.folder.find(files.CELL) if entry.state == "finished" else None
     if content is None or "measured" not in content:  # an earlier version did not write it
         notes = ("trained, and not measured yet",) if entry.state == "finished" else ()
@@ -285,9 +296,14 @@ def _measured(entry: Entry, run: RunFacts, suite: Suite) -> _Read:
     result = PointResult.from_json(content, f"{entry.run}: cell.json")
     kinds = {each.kind: each for each in (*result.evidence, *entry.evidence)}
     wanted = Measurement.of(suite, run.words.drawn)
+    scored = _measured_rows(run, result)
+    since = [row for row in run.last_rows if row.length not in {row.length for row in scored}]
     measured = replace(
         entry,
-        rows=_measured_rows(run, result),
+        rows=last_of_each([*scored, *since]),
+        newest_lengths=tuple(
+            length for length in entry.newest_lengths if any(row.length == length for row in since)
+        ),
         evidence=tuple(kinds.values()),
         searched=dict(result.searched),
         notes=tuple(_otherwise(vars(result.measured), vars(wanted), "measured")),

@@ -6,11 +6,12 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from statetrack.errors import SettingsError
 from statetrack.report.best import sample_of, with_best
 from statetrack.report.entries import (
+    Also,
     Entry,
     Gathered,
     Kind,
@@ -23,7 +24,7 @@ from statetrack.report.entries import (
     statistics_at,
     worst_text,
 )
-from statetrack.report.table import MISSING, Column, Line, Styled, Table, share
+from statetrack.report.table import MISSING, Column, Line, Styled, Table, interval, share
 from statetrack.report.verdicts import summary
 from statetrack.scoring import rounded_up
 from statetrack.sweep import Of
@@ -36,6 +37,9 @@ OF_SELECTED: tuple[Measure, ...] = ("horizon", "worst")
 
 NAMED = 4
 """The most runs that one note names."""
+
+ALSO: tuple[Also, ...] = ("interval", "weights", "state", "seconds")
+"""What can stand beside the numbers of a table, first what is shown where there is little room."""
 
 SINGLE = 20
 """The most notes about single runs."""
@@ -50,57 +54,82 @@ def matrix_of(
     measure: Measure | None = None,
     of: Of | None = None,
     over: Over = "all",
-    length: int | None = None,
+    lengths: Sequence[int] = (),
     best: bool = False,
     transpose: bool = False,
+    also: Sequence[Also] | None = None,
+    fitted: bool = False,
 ) -> Table:
-    """The table of a report, by default of its own measure and length and the selected replicas.
+    """The table of a report, by default of its own measure and lengths and the selected replicas.
 
     A cell has its number, and beside it how many replicas are right on every word; where there is
-    no number, it says why. With `best` the best of each column stand out, which tests tell from
-    others, with `transpose` tasks are rows. Without a length, what is `of` several replicas is
-    shown at the longest length that was measured on all of them, but for suites, which have a
-    length of their own.
+    no number, it says why. Of several lengths each task has a column for each. With `best` the best
+    of each column stand out, which tests tell from others, with `transpose` tasks are rows. `also`
+    names what has columns of its own beside the numbers; where it is None, a `fitted` table has all
+    of it that there is room for. Without a length, what is `of` several replicas is shown at the
+    longest length that was measured on all of them, but for suites, which have their own lengths.
 
-    Raises `SettingsError` where nothing was evaluated at the length, and for a statistic over
+    Raises `SettingsError` where nothing was evaluated at a length, and for a statistic over
     replicas of a measure that has none.
     """
-    measure, at = measure or report.measure, length or report.length
+    measure, at = measure or report.measure, tuple(lengths) or report.shown_lengths
     several = measure == "success" or of not in (None, "selected")
-    if several and length is None and report.suite is None:
-        at = common_length(report.entries, of_all_replicas=True) or at
+    if several and not lengths and report.suite is None:
+        at = (common_length(report.entries, of_all_replicas=True) or at[-1],)
     if of not in (None, "selected") and measure not in KINDS:
         raise SettingsError(
             f"--of {of}: '{measure}' is "
             + ("of all replicas" if measure == "success" else "of the selected replica")
             + ": leave --of out"
         )
-    if length is not None and not any(entry.at(length) for entry in report.entries):
-        known = sorted({each for entry in report.entries for each in entry.lengths})
-        raise SettingsError(
-            f"--length {length}: no run was evaluated there"
-            + (f"; lengths: {_few([f'{each:,}' for each in known])}" if known else "")
-        )
+    for length in lengths:
+        if not any(entry.at(length) for entry in report.entries):
+            known = sorted({each for entry in report.entries for each in entry.lengths})
+            raise SettingsError(
+                f"--length {length}: no run was evaluated there"
+                + (f"; lengths: {_few([f'{each:,}' for each in known])}" if known else "")
+            )
+    if measure in OF_SELECTED:
+        at = at[-1:]  # these are over all lengths
     which = of or "selected"
     found = {(entry.row, entry.column): entry for entry in report.entries}
-    places = [
-        [found.get((row, column)) for column in report.column_names] for row in report.row_names
+    places = [(column, length) for column in report.column_names for length in at]
+    table = [
+        [
+            _styled(_cell(found.get((row, column)), measure, which, over, length))
+            for column, length in places
+        ]
+        for row in report.row_names
     ]
-    table = [[_styled(_cell(entry, measure, which, over, at)) for entry in row] for row in places]
-    rows, columns = report.row_names, report.column_names
     shown = any(cell.beside for row in table for cell in row)
     if best:
+        entries = [[found.get((row, column)) for column, _ in places] for row in report.row_names]
         samples = [
-            [None if entry is None else sample_of(entry, measure, which, over, at) for entry in row]
-            for row in places
+            [
+                None if entry is None else sample_of(entry, measure, which, over, length)
+                for entry, (_, length) in zip(row, places, strict=True)
+            ]
+            for row in entries
         ]
         table = with_best(
             [list(zip(*row, strict=True)) for row in zip(table, samples, strict=True)]
         )
-    floors = _floors(report, at) if measure == "accuracy" else []
-    if transpose:
+    floors = _floors(report, places) if measure == "accuracy" else []
+    heads = [
+        Column(name, "number")
+        if len(at) == 1
+        else Column(f"{name} at {length:,}", "number", over=name, under=f"{length:,}")
+        for name, length in places
+    ]
+    rows: Sequence[str] = report.row_names
+    columns = [Column("", "name"), *heads]
+    if not transpose:
+        beside = _beside(report, at, measure, which, also, fitted=fitted)
+        columns, table, floors = _with_columns(columns, table, floors, beside)
+    else:
         table = [list(cells) for cells in zip(*table, strict=True)]
-        rows, columns = columns, (*rows, "floor") if floors else rows
+        names, rows = (*rows, *(["floor"] if floors else [])), [each.heading for each in heads]
+        columns = [Column("", "name"), *(Column(name, "number") for name in names)]
         for row, floor in zip(table, floors, strict=bool(floors)):
             row.append(floor)
     last = len(rows) if floors and not transpose else 0
@@ -111,13 +140,105 @@ def matrix_of(
     if floors and not transpose:
         lines.append(Line(["floor", *floors], style="dim"))
     return Table(
-        [Column("", "name"), *(Column(name, "number") for name in columns)],
+        columns,
         lines,
         title=report.title,
         caption=_caption(report, measure, which, over, at) + _legend(over, shown=shown),
         notes=(*_notes(report, measure, which, at), *_same_settings(report)),
         look="matrix",
     )
+
+
+@dataclass(frozen=True)
+class _ExtraColumn:
+    """Columns beside the numbers: behind the one at a place, or at the end; a text for each row."""
+
+    column: Column
+    texts: Sequence[str]
+    behind: int | None = None
+
+
+def _beside(
+    report: Gathered,
+    lengths: Sequence[int],
+    measure: Measure,
+    of: Of,
+    also: Sequence[Also] | None,
+    *,
+    fitted: bool,
+) -> list[_ExtraColumn]:
+    """The columns beside the numbers that are asked for, or wanted where there is room."""
+    asked = ALSO if also is None and fitted else also or ()
+    found = []
+    of_rows = [[e for e in report.entries if e.row == row] for row in report.row_names]
+    for name in asked:
+        extra = name if also is None else ""
+        if name == "interval":
+            if measure != "accuracy" or of != "selected":
+                continue
+            places = [(column, length) for column in report.column_names for length in lengths]
+            for place, (column, length) in enumerate(places):
+                texts = [_interval(report.find(row, column), length) for row in report.row_names]
+                head = Column("95 %", "number", extra=extra)
+                if len(lengths) > 1:
+                    head = replace(
+                        head, heading=f"{column} at {length:,}, 95 %", over=column, under="95 %"
+                    )
+                found.append(_ExtraColumn(head, texts, place))
+            continue
+        texts = [_range_of(entries, name) for entries in of_rows]
+        if any(texts):
+            found.append(_ExtraColumn(Column(name, "number", extra=extra), texts))
+    return found
+
+
+def _interval(entry: Entry | None, length: int) -> str:
+    row = None if entry is None else statistics_at(entry, length).selected
+    return "" if row is None else interval(row.low, row.high)
+
+
+def _range_of(entries: Sequence[Entry], name: Also) -> str:
+    """The values of a row's runs: one, or the least and the largest."""
+    values = sorted({value for e in entries if (value := getattr(e, OF_ENTRY[name])) is not None})
+    shown = [f"{value:,.0f}" if value >= 10 else f"{value:.2g}" for value in values if value]
+    return "-".join(dict.fromkeys((shown[0], shown[-1]))) if shown else ""
+
+
+OF_ENTRY: dict[Also, str] = {
+    "weights": "parameters",
+    "state": "dimensions",
+    "seconds": "seconds",
+}
+"""The field of an entry that has each number."""
+
+
+def _with_columns(
+    columns: Sequence[Column],
+    table: Sequence[Sequence[Styled]],
+    floors: Sequence[Styled],
+    beside: Sequence[_ExtraColumn],
+) -> tuple[list[Column], list[list[Styled]], list[Styled]]:
+    """Columns, rows and floors with other columns among them."""
+    heads, rows, floor = [columns[0]], [list[Styled]() for _ in table], list[Styled]()
+
+    def add(each: _ExtraColumn) -> None:
+        heads.append(each.column)
+        floor.append(Styled(None, ""))
+        for row, text in zip(rows, each.texts, strict=True):
+            row.append(Styled(None, text, style="dim"))
+
+    for place, column in enumerate(columns[1:]):
+        heads.append(column)
+        floor += floors[place : place + 1]
+        for row, cells in zip(rows, table, strict=True):
+            row.append(cells[place])
+        for each in beside:
+            if each.behind == place:
+                add(each)
+    for each in beside:
+        if each.behind is None:
+            add(each)
+    return heads, rows, floor if floors else []
 
 
 def _cell(entry: Entry | None, measure: Measure, of: Of, over: Over, length: int) -> Styled:
@@ -173,10 +294,10 @@ def _styled(cell: Styled) -> Styled:
     return replace(cell, style="dim") if cell.value is None else cell
 
 
-def _floors(report: Gathered, length: int) -> list[Styled]:
+def _floors(report: Gathered, places: Sequence[tuple[str, int]]) -> list[Styled]:
     """The accuracy of the best constant answer, by column; empty where nothing was scored."""
     floors = []
-    for column in report.column_names:
+    for column, length in places:
         inside = [entry for entry in report.entries if entry.column == column]
         shown = {share(row.floor) for entry in inside for row in entry.at(length)}
         text = " to ".join(sorted({min(shown), max(shown)})) if shown else ""
@@ -203,15 +324,17 @@ OF_WHICH: dict[Of, str] = {
 OVER: dict[Over, str] = {"all": "all replicas", "seeds": "the seeds at the selected learning rate"}
 
 
-def _caption(report: Gathered, measure: Measure, of: Of, over: Over, length: int) -> str:
+def _caption(report: Gathered, measure: Measure, of: Of, over: Over, lengths: Sequence[int]) -> str:
     """What the numbers are: of which words, of how many, and of which replicas."""
     about = ""
     if measure in OF_SELECTED:
         said = [WHAT[measure], OF_WHICH["selected"]]
     else:
-        scored = [row.sequences for entry in report.entries for row in entry.at(length)]
+        scored = [
+            row.sequences for e in report.entries for length in lengths for row in e.at(length)
+        ]
         words = f", {_range(scored)} words" if scored else ""
-        about = f"length {length:,}{words}: " if length else ""
+        about = f"{_named_lengths(lengths)}{words}: " if any(lengths) else ""
         which = OVER[over]
         those = f"of {which}, those that diverged included"
         said = [WHAT[measure], those if measure == "success" else OF_WHICH[of].format(which)]
@@ -220,6 +343,12 @@ def _caption(report: Gathered, measure: Measure, of: Of, over: Over, length: int
         number = _range(done)
         said.append(f"{number} replica{'' if number == '1' else 's'} each")
     return about + "; ".join(said)
+
+
+def _named_lengths(lengths: Sequence[int]) -> str:
+    """`length 50`, or `lengths 50, 100 and 200`."""
+    *others, last = [f"{length:,}" for length in lengths]
+    return f"lengths {', '.join(others)} and {last}" if others else f"length {last}"
 
 
 def _legend(over: Over, *, shown: bool) -> str:
@@ -256,23 +385,22 @@ def _same_settings(report: Gathered) -> list[str]:
     return [f"same settings: {', '.join(told)}{left}"]
 
 
-def _notes(report: Gathered, measure: Measure, of: Of, length: int) -> list[str]:
+def _notes(report: Gathered, measure: Measure, of: Of, lengths: Sequence[int]) -> list[str]:
     """What is missing and why, what to do, and what a reader must know of single cells."""
     places = len(report.row_names) * len(report.column_names)
     empty = places - len({(entry.row, entry.column) for entry in report.entries if entry.row})
     notes = [f"no run: {empty:,} of {places:,} places"] if empty else []
-    for what, wanted in _groups(report.suite, measure, of, length):
+    for what, wanted in _groups(report.suite, measure, of, lengths):
         runs = [entry for entry in report.entries if wanted(entry)]
         if runs:
             notes.append(what.format(count=_counted(runs), runs=_few([_run(e) for e in runs])))
-    short = [
-        entry for entry in report.entries if entry.at(length) and (entry.trained_to or 0) >= length
-    ]
-    if short and measure not in OF_SELECTED:
-        notes.append(
-            f"length {length:,} is not longer than the words of training of {_counted(short)}: "
-            f"{_few([_run(entry) for entry in short])}"
-        )
+    for length in lengths if measure not in OF_SELECTED else ():
+        short = [e for e in report.entries if e.at(length) and (e.trained_to or 0) >= length]
+        if short:
+            notes.append(
+                f"length {length:,} is not longer than the words of training of {_counted(short)}: "
+                f"{_few([_run(entry) for entry in short])}"
+            )
     single = _of_single(report.entries)
     notes += single[:SINGLE]
     if len(single) > SINGLE:
@@ -297,7 +425,7 @@ def _of_single(entries: Sequence[Entry]) -> list[str]:
 
 
 def _groups(
-    suite: str | None, measure: Measure, of: Of, length: int
+    suite: str | None, measure: Measure, of: Of, lengths: Sequence[int]
 ) -> list[tuple[str, Callable[[Entry], bool]]]:
     """The notes about several runs at once, and which runs each is about."""
 
@@ -305,10 +433,9 @@ def _groups(
         return entry.state == "finished" and entry.replicas > entry.diverged
 
     def incomplete(entry: Entry) -> bool:
-        return (
-            trained(entry)
-            and bool(entry.at(length))
-            and not (statistics_at(entry, length).everyone.complete)
+        there = [length for length in lengths if entry.at(length)]
+        return trained(entry) and not all(
+            statistics_at(entry, length).everyone.complete for length in there
         )
 
     again = "`statetrack train --resume RUN` continues"
@@ -329,13 +456,14 @@ def _groups(
     if measure == "horizon":
         tested = "not evaluated ({count}; `statetrack eval RUN`): {runs}"
         return [*groups, (tested, lambda entry: trained(entry) and not entry.rows)]
-    here = f" --length {length}" if length else ""
+    known = [length for length in lengths if length]
+    here = f" --length {','.join(map(str, known))}" if known else ""
     groups.append(
         (
             "not evaluated"
-            + (f" at length {length:,}" if length else "")
+            + (f" at {_named_lengths(known)}" if known else "")
             + f" ({{count}}; `statetrack eval RUN --all{here}`): {{runs}}",
-            lambda entry: trained(entry) and not entry.at(length),
+            lambda entry: trained(entry) and not all(map(entry.at, lengths)),
         )
     )
     if measure == "success" or of != "selected":

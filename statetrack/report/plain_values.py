@@ -170,15 +170,15 @@ def _json(content: Any) -> str:
 
 def long_form(
     entries: Iterable[Entry],
-    length: int | None = None,
+    lengths: Sequence[int] = (),
     columns: Sequence[str] = COLUMNS,
     **look: Any,
 ) -> Table:
-    """Every run at every length it was evaluated at; with `length`, at that one alone."""
+    """Every run at every length it was evaluated at; with `lengths`, at these alone."""
     rows: list[_At] = []
     for entry in entries:
-        lengths = [each for each in entry.lengths if length is None or each == length]
-        rows += [_At(entry, each) for each in lengths] or [_At(entry, None)]
+        those = [each for each in entry.lengths if not lengths or each in lengths]
+        rows += [_At(entry, each) for each in those] or [_At(entry, None)]
     known = dict(zip(COLUMNS, LONG_FORM, strict=True))
     return Table.of([known[name] for name in columns], rows, **look)
 

@@ -72,6 +72,9 @@ class Column:
 
     `of` is the value of a row's thing, by default its attribute or item of that key; `write` is how
     readers see a value; programs get the value itself, of the type `holds` where that is given.
+    Columns beside each other with one text `over` can have it as their common heading, and `under`
+    in place of their own. A terminal shows columns with one text `extra` only where there is room
+    for all of them, and else names it below.
     """
 
     heading: str
@@ -81,6 +84,9 @@ class Column:
     key: str = ""
     style: str = ""
     holds: type | None = None
+    over: str = ""
+    under: str = ""
+    extra: str = ""
 
     @property
     def name(self) -> str:

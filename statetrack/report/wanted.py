@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from statetrack.errors import SettingsError
-from statetrack.report.entries import Gathered, Measure, Over
+from statetrack.errors import SettingsError, nearest_or_known
+from statetrack.report.entries import Also, Gathered, Measure, Over
 from statetrack.report.html import page
 from statetrack.report.html.fragment import table_html
-from statetrack.report.matrix import OF_SELECTED, matrix_of
+from statetrack.report.matrix import ALSO, OF_SELECTED, matrix_of
 from statetrack.report.plain_values import COLUMNS, MAIN, chosen_columns, long_form, to_json
 from statetrack.report.table import FORMATS, Document, Line, Table
 from statetrack.report.verdicts import legend, summary, verdict_table
@@ -24,14 +24,15 @@ class Wanted:
 
     `long` asks for one line for each run and length in place of a table, `best` for the best of
     each task in bold, `published` for each published number with its verdict, `transpose` for tasks
-    as rows. Raises `SettingsError` for what a format has no place for.
+    as rows, `also` for columns beside the numbers (by default those that a terminal has
+    room for). Raises `SettingsError` for what a format has no place for.
     """
 
     form: str = "rich"
     measure: Measure | None = None
     of: Of | None = None
     over: Over | None = None
-    length: int | None = None
+    length: int | Sequence[int] | None = None
     long: bool = False
     columns: str | None = None
     best: bool = False
@@ -39,6 +40,7 @@ class Wanted:
     label: str | None = None
     published: bool = False
     transpose: bool = False
+    also: Sequence[Also] | None = None
 
     def __post_init__(self) -> None:
         holds = FORMATS[self.form].holds
@@ -52,6 +54,7 @@ class Wanted:
             "columns": holds == "everything" and self.columns is not None,
             "published": self.published and (complete or self.long),
             "transpose": self.transpose and (complete or self.long),
+            "also": bool(self.also) and (complete or self.long),
             "caption": "caption" not in FORMATS[self.form].options and self.caption is not None,
             "label": "label" not in FORMATS[self.form].options and self.label is not None,
         }
@@ -70,12 +73,24 @@ class Wanted:
             raise SettingsError("--columns: belongs to the long form: give --long too")
         if self.over is not None and self.measure in OF_SELECTED:
             raise SettingsError(f"--over: '{self.measure}' is of the selected replica")
+        if self.transpose and self.also:
+            raise SettingsError("--also: has no place where tasks are rows: leave out --transpose")
+        for name in self.also or ():
+            if name not in ALSO:
+                raise SettingsError(f"--also: '{name}'.{nearest_or_known(name, ALSO)}")
         if self.label is not None and not re.fullmatch(r"[\w:.-]+", self.label, re.ASCII):
             raise SettingsError(
                 f"--label {self.label}: only letters, digits and `:._-` are allowed"
             )
         if self.columns is not None:
             chosen_columns(self.columns)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The lengths that are asked for, rising; none: those of the report."""
+        if self.length is None:
+            return ()
+        return (self.length,) if isinstance(self.length, int) else tuple(sorted({*self.length}))
 
     def of_report(self, report: Gathered) -> str | bytes:
         """The report as the content of a file."""
@@ -102,10 +117,15 @@ class Wanted:
             measure=self.measure,
             of=self.of,
             over=self.over or "all",
-            length=self.length,
+            lengths=self.lengths,
             best=self.best,
             transpose=self.transpose,
+            also=self.also,
+            fitted=self.form == "rich",
         )
+        if self.form == "latex" and self.also is None:
+            told = f"--also {','.join(ALSO)}: columns for these, or some of them"
+            table = replace(table, notes=(*table.notes, told))
         compared = report.compared
         if not (self.published and compared):
             return [table]
@@ -117,9 +137,10 @@ class Wanted:
 
     def _rows(self, report: Gathered, usual: tuple[str, ...], **look: Any) -> Table:
         columns = usual if self.columns is None else chosen_columns(self.columns)
-        table = long_form(report.entries, self.length, columns, **look)
-        if self.length is not None and not any(self.length in e.lengths for e in report.entries):
-            raise SettingsError(f"--length {self.length}: no run was evaluated there")
+        table = long_form(report.entries, self.lengths, columns, **look)
+        for length in self.lengths:
+            if not any(length in entry.lengths for entry in report.entries):
+                raise SettingsError(f"--length {length}: no run was evaluated there")
         return table
 
     def _long(self, report: Gathered) -> Table:
@@ -161,7 +182,8 @@ class Report(Gathered):
     """The entries of a report, and how their table is read.
 
     `row_names` and `column_names` are in the order of the table; `length` is the one whose
-    accuracies it shows (0: nothing was evaluated), `measure` what of them. `suite` is the name of
+    accuracies it shows (0: nothing was evaluated), `lengths` all where there are several, and
+    `measure` what of them. `suite` is the name of
     the suite, if it is one. An entry whose settings cannot be read has no place in the table: its
     row and column are empty. `training` says how the runs were trained, in lines;
     `departures` how training and testing differ from those of `reference`, and `differences` the

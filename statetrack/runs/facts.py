@@ -438,6 +438,21 @@ class RunFacts:
         """The rows on the run's own words: the last of each replica and length."""
         return last_of_each(filter(self.has_own_words, self.rows))
 
+    @property
+    def newest_lengths(self) -> tuple[int, ...]:
+        """The lengths at which the selected replica was evaluated last, on the run's own words."""
+        found: list[EvaluationRow] = []
+        for row in reversed([row for row in self.rows if row.selected and self.has_own_words(row)]):
+            earlier = found and (
+                row.length >= found[-1].length
+                or row.sequences != found[-1].sequences
+                or row.evaluation_seed != found[-1].evaluation_seed
+            )
+            if earlier:  # rows of one evaluation stand in rising order of length
+                break
+            found.append(row)
+        return tuple(row.length for row in reversed(found))
+
     def brackets(self) -> dict[int, Bracket]:
         """Of each replica about which there is evidence, what is proven and where it fails.
 

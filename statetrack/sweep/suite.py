@@ -8,7 +8,7 @@ is imported here: suites are listed and described without them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -37,6 +37,9 @@ Of = Literal["selected", "best", "median", "mean"]
 
 BUDGETS = ("minutes", "hours", "paper")
 """The names of budgets, from the least to the most."""
+
+MOST_TABLE_LENGTHS = 6
+"""The most lengths that a table has a column for; more of them are shown in figures."""
 
 SWEEP_FILE = "sweep.yaml"
 """The file in a sweep's folder that has the suite as it was run."""
@@ -206,6 +209,9 @@ class Suite(Settings):
     length: int = option(500, "The length that the table reports.", min=1)
     samples: int = option(2000, "Test words.", min=1)
     curve_lengths: Lengths = option((), "Further lengths at which every replica is tested.")
+    table_lengths: Lengths = option(
+        (), "The lengths that the table has a column for; by default `length` alone."
+    )
     measure: Shown = option(
         "accuracy",
         "What a cell shows: the selected replica's accuracy, the same with chance at 0, or the "
@@ -234,7 +240,7 @@ class Suite(Settings):
 
     @model_validator(mode="after")
     def _lengths_are_of_words(self) -> Self:
-        for name in ("curve_lengths", "horizon_lengths"):
+        for name in ("curve_lengths", "table_lengths", "horizon_lengths"):
             if any(length < 1 for length in getattr(self, name)):
                 raise ValueError(f"'{name}' must be lengths from 1 (given: {getattr(self, name)})")
         return self
@@ -250,6 +256,14 @@ class Suite(Settings):
             return tuple(check_words(words) for words in given)
         except TaskError as problem:
             raise ValueError(str(problem)) from None
+
+    @model_validator(mode="after")
+    def _table_lengths_are_tested(self) -> Self:
+        if other := {*self.table_lengths} - {self.length, *self.curve_lengths}:
+            raise ValueError(
+                f"'table_lengths': {min(other)} is neither 'length' nor in 'curve_lengths'"
+            )
+        return self
 
     @model_validator(mode="after")
     def _axes_have_values(self) -> Self:
@@ -383,8 +397,15 @@ class Suite(Settings):
             {"published": of_rows(self.published, {}), "tables": tuple(tables)}, self.whole
         )
 
-    def tested(self, changes: Mapping[str, int]) -> Suite:
-        """The suite with another `length`, or number of `samples`."""
+    def tested(self, *, lengths: Sequence[int] = (), samples: int | None = None) -> Suite:
+        """The suite tested at other lengths, all of which its table shows, or on more words."""
+        changes: dict[str, Any] = {} if samples is None else {"samples": samples}
+        if len(lengths) == 1:
+            changes |= {"length": lengths[0], "table_lengths": ()}
+        elif lengths:
+            rising = tuple(sorted({*lengths}))
+            shown = rising if len(rising) <= MOST_TABLE_LENGTHS else ()
+            changes |= {"length": rising[-1], "curve_lengths": rising[:-1], "table_lengths": shown}
         return self._changed(changes, self._file)
 
     def document(self) -> str:

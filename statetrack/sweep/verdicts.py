@@ -76,7 +76,7 @@ class Compared:
     `row` is the row's name in the source, and `rows` are those of ours that it stands for.
     `measured` is None where nothing was, and else that of the row which decides; `why` names the
     difference of protocol, or of numbers, or the theorem. `right` of `replicas` answered every test
-    word rightly at every position.
+    word rightly at every position. `unlike` numbers are not comparable whatever is measured.
     """
 
     row: str
@@ -94,6 +94,7 @@ class Compared:
     why: str
     right: int = 0
     replicas: int = 0
+    unlike: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The comparison as plain values."""
@@ -149,6 +150,22 @@ def compare_published(
                 ]
                 compared.append(_together(row, each_of_ours))
     return tuple(compared)
+
+
+def open_numbers(suite: Suite, points: Iterable[Point]) -> dict[tuple[str, str], float]:
+    """How many published numbers wait for each of some points, by row and column.
+
+    One that stands for several rows counts in parts. Those that are not comparable whatever is
+    measured wait for nothing.
+    """
+    waiting = dict.fromkeys(((point.row, point.column) for point in points), 0.0)
+    for table in suite.published_tables:
+        for row, values in () if table.unlike else table.values.items():
+            ours = table.covers.get(row, (row,))
+            for place in ((one, column) for column in values for one in ours):
+                if place in waiting:
+                    waiting[place] += 1 / len(ours)
+    return {place: number for place, number in waiting.items() if number}
 
 
 _DECIDES: tuple[Verdict, ...] = ("differs", "not comparable", "agrees", "impossible")
@@ -299,6 +316,7 @@ class _Beside:
             why="; ".join(filter(None, notes)),
             right=0 if result is None else result.num_right,
             replicas=0 if result is None else result.replicas,
+            unlike=bool(table.unlike),
         )
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 from statetrack.report.table import FORMATS, Column, Document, ReportFormat, Styled, Table
@@ -34,8 +35,9 @@ def table_latex(table: Table, caption: str | None = None, label: str | None = No
     if label is not None:
         lines.append(rf"\label{{{label}}}")
     places = "".join("r" if column.kind == "number" else "l" for column in table.columns)
-    head = [latex_text(column.heading) for column in table.columns]
-    lines += [rf"\begin{{tabular}}{{{places}}}", r"\toprule", _line(head), r"\midrule"]
+    head = [latex_text(column.under or column.heading) for column in table.columns]
+    lines += [rf"\begin{{tabular}}{{{places}}}", r"\toprule", *_common_headings(table)]
+    lines += [_line(head), r"\midrule"]
     rows = table.lines
     for number, row in enumerate(rows, start=1):
         cells = [_cell(*each) for each in zip(table.columns, row.cells, strict=False)]
@@ -44,6 +46,24 @@ def table_latex(table: Table, caption: str | None = None, label: str | None = No
     if not rows:
         lines.pop()
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
+
+
+def _common_headings(table: Table) -> list[str]:
+    """A line with the headings over several columns, and the rules below them; or none."""
+    groups = [
+        (over, len(list(columns))) for over, columns in groupby(c.over for c in table.columns)
+    ]
+    if not any(over for over, _ in groups):
+        return []
+    cells, rules, place = list[str](), list[str](), 1
+    for over, number in groups:
+        if over:
+            cells.append(rf"\multicolumn{{{number}}}{{c}}{{{latex_text(over)}}}")
+            rules.append(rf"\cmidrule(lr){{{place}-{place + number - 1}}}")
+        else:
+            cells += [""] * number
+        place += number
+    return [_line(cells), "".join(rules)]
 
 
 def _cell(column: Column, cell: Any) -> str:

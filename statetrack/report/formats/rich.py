@@ -143,8 +143,8 @@ def prose(docstring: str, console: Console) -> None:
 def rich_table(table: Table) -> RenderableType:
     """A table for a terminal, laid out when it is printed; its caption and notes stand below."""
     shown: RenderableType = _Matrix(table) if table.look == "matrix" else _fitted(table)
-    below = [Text(table.caption)] if table.caption else []
-    below += [Text(f"- {note}", "dim") for note in table.notes]
+    below = [_Sentence(table.caption)] if table.caption else []
+    below += [_Sentence(f"- {note}", "dim") for note in table.notes]
     return Group(shown, *below) if below else shown
 
 
@@ -190,13 +190,26 @@ class _Matrix:
         cells = [
             [_text(*each) for each in zip(columns, row.cells[1:], strict=True)] for row in rows
         ]
-        heads = [_broken(column.heading) for column in columns]
+        heads = [
+            f"{_broken(column.over)}\n{column.under}" if column.over else _broken(column.heading)
+            for column in columns
+        ]
         widths = [
             max(map(len, [*(own[place].plain for own in cells), *heads[place].split("\n")]))
             for place in range(len(heads))
         ]
+        room = options.max_width - name_width - SEPARATION - 1
+        extras = list(dict.fromkeys(column.extra for column in columns if column.extra))
+        without = []
+        for extra in reversed(extras):
+            kept = [n for n, column in enumerate(columns) if column.extra not in without]
+            if len(blocks([widths[n] for n in kept], room)) == 1:
+                break
+            without.append(extra)
+        kept = [n for n, column in enumerate(columns) if column.extra not in without]
         first = True
-        for block in blocks(widths, options.max_width - name_width - SEPARATION - 1):
+        for places in blocks([widths[n] for n in kept], room):
+            block = [kept[place] for place in places]
             frame = Frame(title=self.table.title if first else None, title_justify="left")
             frame.add_column("", width=name_width, overflow="fold")
             for place in block:
@@ -210,6 +223,22 @@ class _Matrix:
                 )
             first = False
             yield frame
+        if without:
+            told = f"no room for: {', '.join(reversed(without))}; --also NAME,... has them"
+            yield _Sentence(told, "dim")
+
+
+@dataclass(frozen=True)
+class _Sentence:
+    """A text that goes on further in where it is longer than a line."""
+
+    text: str
+    style: str = ""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        shown = hanging(self.text, options.max_width)
+        shown.style = self.style
+        yield shown
 
 
 def blocks(widths: Sequence[int], room: int) -> list[list[int]]:
@@ -334,8 +363,7 @@ class FittedTable:
             yield self._drawn(block, self._widths(block, room))
         if left_out:
             named = ", ".join(" ".join(column.heading.split()) for column in left_out)
-            note = Text(f"no room for: {named}; {self.more}", "dim")
-            yield Text("\n").join(wrapped(note, room))
+            yield _Sentence(f"no room for: {named}; {self.more}", "dim")
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         for column in self._columns:
