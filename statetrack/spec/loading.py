@@ -76,6 +76,11 @@ def load_task(text: str | Path | Task) -> Task:
     """
     if isinstance(text, Task):
         return text
+    if not isinstance(text, str | Path):
+        raise TaskError(
+            "a task is given by its name, by the path of its file or as a statetrack.Task (given: "
+            f"a {type(text).__name__})"
+        )
     text = text.as_posix() if isinstance(text, Path) else text.strip()
     names.check_length(text)
     if names.is_product(text):
