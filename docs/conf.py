@@ -56,7 +56,7 @@ toc_object_entries = False
 nitpick_ignore_regex = [
     (r"py:obj", r"[\s\S]*"),
     # Of other packages, whose pages are not linked.
-    (r"py:.*", r"(torch|numpy|collections|contextlib|pathlib|npt|np|nn)\..*|Path|Tensor"),
+    (r"py:.*", r"(torch|numpy|collections|contextlib|pathlib|typing|npt|np|nn)\..*|Path|Tensor"),
     # Aliases of types, and type variables.
     (r"py:.*", r"(.*\.)?(ArrayLike|Booleans|Floats|Found|Integers|RandomBits|State|T|Unsigned)"),
     (r"py:.*", r"TypeAliasForwardRef|tuple\[float"),
