@@ -189,6 +189,11 @@ class Report(Gathered):
     settings in which they do, with both values. `command` is the one that makes the report.
     """
 
+    def with_rows(self, names: Sequence[str]) -> Report:
+        """The report of some rows alone, in this order."""
+        kept = tuple(entry for entry in self.entries if entry.row in names)
+        return replace(self, row_names=tuple(names), entries=kept)
+
     def to_markdown(self, **wanted: Any) -> str:
         """The table as Markdown; `wanted` are the fields of `statetrack.report.Wanted`."""
         return str(Wanted(form="markdown", **wanted).of_report(self))
