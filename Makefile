@@ -12,7 +12,7 @@ INSTALL := install -q --disable-pip-version-check --no-compile -c constraints.tx
 # New processes of tests find their modules compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick models lint docs generated benchmarks fuzz claims evidence reproductions cluster clean
+.PHONY: demo test quick models lint docs generated benchmarks fuzz claims evidence recorded record reproductions cluster clean
 
 demo: $(VENV)/installed
 	rm -rf demo && mkdir demo
@@ -62,8 +62,17 @@ kills: $(VENV)/installed-dev
 evidence: $(VENV)/installed-dev
 	$(BIN)/python -m tests.evidence
 
+# Which recorded tables still hold, and why others do not.
+recorded: $(VENV)/installed-dev
+	$(BIN)/python docs/recorded.py
+
+# `make record SUITES="one another"`: measures and records them anew, and writes all pages.
+record: $(VENV)/installed-dev
+	$(BIN)/python docs/recorded.py record $(SUITES)
+
+# The pages of reproductions, their sums and the ledger, from what is recorded.
 reproductions: $(VENV)/installed-dev
-	$(BIN)/python docs/reproductions.py
+	$(BIN)/python docs/recorded.py pages
 
 cluster: $(VENV)/installed-dev
 	$(BIN)/python -m tests.faults.cluster

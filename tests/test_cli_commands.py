@@ -586,3 +586,33 @@ def _goes_on_to(stopped: str, whole: Path) -> None:
     lines = Path(stopped, "metrics.jsonl").read_text().splitlines()
     steps = [json.loads(line)["step"] for line in lines]
     assert steps == sorted(set(steps))
+
+
+def test_next_runs_the_points_with_the_most_open_numbers_a_second(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("open.yaml").write_text(
+        "title: Three by one\n"
+        "settings: {steps: 20, hidden: 8, validation_words: 16}\n"
+        "models: {real: diagonal-real, signs: {model: diagonal-real, init: signs}, Elman: rnn}\n"
+        "tasks: {parity: parity}\n"
+        "length: 20\nsamples: 100\n"
+        "tables:\n"
+        "  - {source: T, trust: primary, values: {real: {parity: 1.0}, signs: {parity: 1.0}}}\n"
+        "  - {source: U, trust: primary, unlike: another task, values: {Elman: {parity: 1.0}}}\n"
+    )
+    assert "name a suite, or give --next" in complaint(capsys, "reproduce")
+    succeed("reproduce", "open.yaml", "--next", "100", "--jobs", "1", "--dry-run")
+    asked = capsys.readouterr().out
+    assert "real" in asked and "signs" in asked and "Elman" not in asked
+    assert not Path("suites").exists()
+    succeed("reproduce", "open.yaml", "--next", "100", "--jobs", "1")
+    shown = capsys.readouterr().out
+    assert "open.yaml: " in shown and "(of 2 published)" in shown
+    assert len(list(Path("suites/open/parity").glob("*/cell.json"))) == 2
+    assert "no published number waits" in complaint(capsys, "reproduce", "open.yaml", "--next", "9")
+    line = complaint(capsys, "reproduce", "open.yaml", "--next", "9", "--rows", "real")
+    assert "--next chooses the points itself, without --rows" in line
+    Path("suites").rename("away")
+    line = complaint(capsys, "reproduce", "open.yaml", "--next", "0.0001", "--jobs", "1")
+    assert "no point takes so few seconds" in line

@@ -31,7 +31,8 @@ from statetrack.sweep import (
 WORDS = 10**9
 """Test words that leave nothing open."""
 
-UNTRAINED = Summary(1, 0.0, 0, (Outcome(0, 0, 0.1, 0.99, 1.0, 1, "", None, 0.0),))
+_OUTCOME = Outcome(0, 0, 0.1, 0.99, 1.0, 1, "", validation_prefix_accuracy=0.0)
+UNTRAINED = Summary(1, 0.0, 0, (_OUTCOME,))
 """A network of one step, right at nearly all positions and on no word."""
 
 PUBLISHED = [name for name in SUITES if SUITES[name].published_tables]

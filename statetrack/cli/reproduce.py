@@ -11,6 +11,8 @@ import typer
 
 from statetrack.cli import _sweeping as sweeping
 from statetrack.cli import _terminal as terminal
+from statetrack.cli._next import run_next
+from statetrack.errors import SettingsError
 from statetrack.sweep import BUDGETS, folder_of, load_suite
 
 PLACE = 10
@@ -22,9 +24,25 @@ def build(argv: list[str]) -> Callable[..., None]:
 
     def reproduce(
         suite: Annotated[
-            str, typer.Argument(metavar="SUITE", help="A suite's name, or a .yaml file.")
-        ],
+            str,
+            typer.Argument(
+                metavar="SUITE",
+                help="A suite's name, or a .yaml file; with --next, all suites without it.",
+                show_default=False,
+            ),
+        ] = "",
         *,
+        next_seconds: Annotated[
+            float,
+            typer.Option(
+                "--next",
+                metavar="SECONDS",
+                help="Run the points that were not run yet with the most published numbers a "
+                "second, as long as they take so many seconds by estimate.",
+                min=0.0,
+                show_default=False,
+            ),
+        ] = 0.0,
         budget: Annotated[
             str | None,
             typer.Option(
@@ -62,8 +80,15 @@ def build(argv: list[str]) -> Callable[..., None]:
             statetrack reproduce hierarchy
             statetrack reproduce groups --dry-run
             statetrack reproduce length-generalisation --jobs 2 --markdown table.md
+            statetrack reproduce --next 600
 
         """
+        if next_seconds:
+            own = {"out": out, "seeds": seeds, "steps": steps}
+            run_next([suite] if suite else [], budget, next_seconds, given, own)
+            return
+        if not suite:
+            raise SettingsError("reproduce: name a suite, or give --next SECONDS")
         chosen, name = load_suite(suite).for_budget(budget), Path(suite).stem
         runs, files = terminal.folder_and_files(out, force=force)
         own = {key: number for key, number in (("seeds", seeds), ("steps", steps)) if number}

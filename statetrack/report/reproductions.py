@@ -1,13 +1,7 @@
-"""Pages of reproductions: one for each suite, and the sums of their verdicts.
-
-A page has one line for each paper that says how many of its numbers have which verdict; the sums
-are read from these lines, so that they cannot say something else than the pages.
-"""
+"""Pages of reproductions: one for each suite, and the sums of their verdicts."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,11 +22,9 @@ from statetrack.report.verdicts import (
 )
 from statetrack.runs import RunFolder, files
 from statetrack.sweep import (
-    VERDICTS,
     Compared,
     PointResult,
     Suite,
-    Verdict,
     counts,
     departures_from_paper,
 )
@@ -43,12 +35,6 @@ if TYPE_CHECKING:  # which import torch
 
 BEGIN, END = "<!-- totals -->\n", "<!-- /totals -->\n"
 """Between these lines of the index stand the sums."""
-
-_SUM = re.compile(
-    r"^Verdicts on (?P<paper>.+): (\d+) agrees?, (\d+) differs?, (\d+) impossible, as predicted, "
-    r"(\d+) not comparable \(of \d+ published\)\.$",
-    re.MULTILINE,
-)
 
 
 def machine_of(run: Path) -> str:
@@ -120,57 +106,39 @@ def reproduction_page(
     return "\n".join(parts)
 
 
-def sums_in(page: str) -> dict[str, Counter[Verdict]]:
-    """How many numbers of each paper have which verdict, as a page says."""
-    sums: dict[str, Counter[Verdict]] = {}
-    for match in _SUM.finditer(page):
-        paper = re.sub(r"\\(.)", r"\1", match["paper"])
-        numbers = map(int, match.groups()[1:])
-        sums.setdefault(paper, Counter()).update(dict(zip(VERDICTS, numbers, strict=True)))
-    return sums
+def totals_markdown(pages: Mapping[str, tuple[str, Sequence[Compared]]]) -> str:
+    """The sums over pages of their verdicts: of all, by paper and by page.
 
-
-def totals_markdown(pages: Mapping[str, str]) -> str:
-    """The sums over pages, by their file names: of all, by paper and by page."""
-    by_page = {name: sums_in(page) for name, page in pages.items()}
-    by_paper: dict[str, Counter[Verdict]] = {}
-    for sums in by_page.values():
-        for paper, numbers in sums.items():
-            by_paper.setdefault(paper, Counter()).update(numbers)
-    total: Counter[Verdict] = Counter()
-    for numbers in by_paper.values():
-        total.update(numbers)
+    `pages` are the titles and verdicts by file names; without verdicts there are no sums.
+    """
+    every = [each for _, compared in pages.values() for each in compared]
     head = (*(said for _, said in WORDS.values()), "published")
-    papers = [[paper, *_numbers(numbers)] for paper, numbers in sorted(by_paper.items())]
+    by_paper: dict[str, list[Compared]] = {}
+    for each in every:
+        by_paper.setdefault(each.reference, []).append(each)
+    papers = [[paper, *_numbers(of)] for paper, of in sorted(by_paper.items())]
     lines = [
-        [
-            f"[{markdown(_heading(pages[name]))}]({name})",
-            *_numbers(sum(sums.values(), Counter[Verdict]())),
-        ]
-        for name, sums in by_page.items()
+        [f"[{markdown(title)}]({name})", *(_numbers(of) if of else "-" * len(head))]
+        for name, (title, of) in pages.items()
     ]
     return "\n".join(
         [
-            f"Of all pages: {summary_of({each: total[each] for each in VERDICTS})}.\n",
+            f"Of all pages: {summary_of(counts(every))}.\n",
             table_markdown(Table([Column(each) for each in ("paper", *head)], papers)),
             markdown_table(("page", *head), lines),
         ]
     )
 
 
-def with_totals(index: str, pages: Mapping[str, str]) -> str:
+def with_totals(index: str, pages: Mapping[str, tuple[str, Sequence[Compared]]]) -> str:
     """The text of the index with the sums over these pages in the place for them."""
     before, _, rest = index.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{totals_markdown(pages)}\n{END}{after}"
 
 
-def _numbers(numbers: Mapping[Verdict, int]) -> list[str]:
-    return [*(str(numbers.get(each, 0)) for each in VERDICTS), str(sum(numbers.values()))]
-
-
-def _heading(page: str) -> str:
-    return re.sub(r"\\(.)", r"\1", page.partition("\n")[0].removeprefix("# "))
+def _numbers(compared: Sequence[Compared]) -> list[str]:
+    return [*map(str, counts(compared).values()), str(len(compared))]
 
 
 def _sums(compared: Sequence[Compared]) -> str:

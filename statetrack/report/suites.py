@@ -12,6 +12,9 @@ from statetrack.sweep import PointResult
 
 WORST = WorstCase.kind
 
+MOST_LENGTHS = 12
+"""The most lengths that the table of curves has a column for: of more, every second or further."""
+
 DIVERGED = "diverged"
 """Stands for the accuracy of a replica, or of a whole cell, that has no trained weights."""
 
@@ -138,6 +141,7 @@ def curves_markdown(results: Sequence[PointResult]) -> str:
         return Column(f"{length:,}", of=cell)
 
     lengths = sorted({curved[0].measured.length, *curved[0].measured.curve_lengths})
+    lengths = lengths[:: -(-len(lengths) // MOST_LENGTHS)]
     return table_markdown(Table.of([*_NAMES, *map(at, lengths)], curved))
 
 

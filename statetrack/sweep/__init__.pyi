@@ -20,6 +20,7 @@ from .results import Measurement as Measurement
 from .results import Point as Point
 from .results import PointResult as PointResult
 from .results import Searching as Searching
+from .results import kept_result as kept_result
 from .results import points_of as points_of
 from .results import require_trainable as require_trainable
 from .suite import BUDGETS as BUDGETS
@@ -45,4 +46,5 @@ from .verdicts import Verdict as Verdict
 from .verdicts import compare_published as compare_published
 from .verdicts import counts as counts
 from .verdicts import departures_from_paper as departures_from_paper
+from .verdicts import open_numbers as open_numbers
 from .work import run_suite as run_suite

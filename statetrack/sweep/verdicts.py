@@ -76,7 +76,7 @@ class Compared:
     `row` is the row's name in the source, and `rows` are those of ours that it stands for.
     `measured` is None where nothing was, and else that of the row which decides; `why` names the
     difference of protocol, or of numbers, or the theorem. `right` of `replicas` answered every test
-    word rightly at every position.
+    word rightly at every position. `unlike` numbers are not comparable whatever is measured.
     """
 
     row: str
@@ -94,6 +94,7 @@ class Compared:
     why: str
     right: int = 0
     replicas: int = 0
+    unlike: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The comparison as plain values."""
@@ -149,6 +150,22 @@ def compare_published(
                 ]
                 compared.append(_together(row, each_of_ours))
     return tuple(compared)
+
+
+def open_numbers(suite: Suite, points: Iterable[Point]) -> dict[tuple[str, str], float]:
+    """How many published numbers wait for each of some points, by row and column.
+
+    One that stands for several rows counts in parts. Those that are not comparable whatever is
+    measured wait for nothing.
+    """
+    waiting = dict.fromkeys(((point.row, point.column) for point in points), 0.0)
+    for table in suite.published_tables:
+        for row, values in () if table.unlike else table.values.items():
+            ours = table.covers.get(row, (row,))
+            for place in ((one, column) for column in values for one in ours):
+                if place in waiting:
+                    waiting[place] += 1 / len(ours)
+    return {place: number for place, number in waiting.items() if number}
 
 
 _DECIDES: tuple[Verdict, ...] = ("differs", "not comparable", "agrees", "impossible")
@@ -299,6 +316,7 @@ class _Beside:
             why="; ".join(filter(None, notes)),
             right=0 if result is None else result.num_right,
             replicas=0 if result is None else result.replicas,
+            unlike=bool(table.unlike),
         )
 
     @property
@@ -440,6 +458,11 @@ class _Beside:
             return None
         ranges = [_scored(rows[length], self.table.measure) for length in self.lengths]
         found = _Range(*map(fmean, zip(*ranges, strict=True)))
+        if self.table.lengths_from is not None:
+            shorter = [length for length in rows if length < self.table.lengths_from]
+            first = _scored(rows[max(shorter)], self.table.measure).high if shorter else 1.0
+            highs = [first, *(each.high for each in ranges[:-1])]
+            found = found._replace(high=max(found.high, fmean(highs)))
         return None if math.isnan(found.value) else found
 
     def _horizon(self, rising: Sequence[EvaluationRow]) -> _Range:
@@ -472,6 +495,8 @@ class _Beside:
             said = "1 test word does" if words == 1 else f"{words:,} test words do"
         if not self._is_horizon:
             interval = f"{rounded_down(measured.low)} to {rounded_up(measured.high)}"
+            if self.table.lengths_from is not None:
+                said = f"{said.removesuffix(' do')} at {len(self.lengths)} lengths do"
             return f"{said} not tell them apart: 95 % interval {interval}"
         after = min((n for n in _lengths(result) if n > measured.value), default=math.inf)
         if (measured.low, measured.high) != (measured.value, after):
@@ -543,12 +568,13 @@ class _Beside:
     def _theorem(self, ours: Experiment, paper: Experiment | None) -> str:
         """Why neither model can have more than published; empty where theory leaves it open.
 
-        It says so of failures beyond the training lengths, which no theorem forbids to fit.
+        It says so of failures that reach beyond the training lengths, which no theorem forbids to
+        fit.
         """
         if self._is_horizon:
             fails_by = self._agreeing.high
         else:
-            fails_by = min(self.lengths) if self._agreeing.high < 1 else math.inf
+            fails_by = max(self.lengths) if self._agreeing.high < 1 else math.inf
         if math.isinf(fails_by) or fails_by <= words_and_lengths(ours).lengths.longest:
             return ""
         place = self.row, self.column

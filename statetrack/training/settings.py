@@ -88,6 +88,13 @@ class DataSettings(Settings):
             raise ValueError(str(problem)) from None
 
 
+SAME_SINCE = "0.3.0"
+"""The first version that trained the same weights from the same settings and words, up to rounding.
+
+It is raised with every change of what training computes: recorded tables depend on it.
+"""
+
+
 class TrainSettings(Settings):
     """The settings of training, apart from the task and the model."""
 

@@ -1,0 +1,254 @@
+"""Recorded tables: what was measured, by which command, and on what its numbers depend.
+
+Every recorded table has one file in this form. That of a suite keeps the counts of right words of
+every replica, so that its verdicts are given anew by the present rules without training. A table is
+stale where something that it depends on is no longer what it was, or where it says so itself: of
+what was recorded before records were kept, nobody knows what it depends on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from statetrack.runs import EvaluationRow, Outcome, Summary
+from statetrack.scoring import Accuracies, score_of, wilson
+from statetrack.spec import golden_hash, load_task
+from statetrack.sweep import (
+    SUITES,
+    Compared,
+    Measurement,
+    Point,
+    PointResult,
+    Suite,
+    compare_published,
+    points_of,
+)
+from statetrack.training import SAME_SINCE
+
+UNTOUCHED = frozenset({"device", "threads", "checkpoint_every", "kernel"})
+"""Settings that change no number, but by rounding."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedCell:
+    """What was measured of one point of a suite.
+
+    `rows` are `[replica, length, words, right at the last position, right at every position, share
+    of positions, floor]`, `outcomes` are `[seed, lr, validation accuracy, share of right validation
+    words, best step]` of each replica in their order, of one that diverged with null shares.
+    """
+
+    row: str
+    column: str
+    steps: int
+    seconds: float
+    selected: int | None
+    chance: float
+    horizon: int
+    rows: Sequence[Sequence[Any]]
+    outcomes: Sequence[Sequence[Any]]
+
+    @classmethod
+    def of(cls, result: PointResult, summary: Summary) -> RecordedCell:
+        """The numbers of a result, and of the training behind it."""
+        return cls(
+            row=result.row,
+            column=result.column,
+            steps=result.steps,
+            seconds=round(result.seconds, 1),
+            selected=summary.selected,
+            chance=result.every_row[0].chance if result.every_row else 0.0,
+            horizon=result.horizon,
+            rows=[
+                (
+                    *(row.replica, row.length, row.sequences),
+                    round(row.accuracy * row.sequences),
+                    round(row.prefix_accuracy * row.sequences),
+                    *(round(row.symbol_accuracy, 4), round(row.floor, 6)),
+                )
+                for row in dict.fromkeys(result.every_row)
+                if not math.isnan(row.accuracy)
+            ],
+            outcomes=[
+                (
+                    *(one.seed, one.lr, one.validation_accuracy),
+                    *(one.validation_prefix_accuracy, one.best_step),
+                )
+                for one in summary.replicas
+            ],
+        )
+
+    def summary(self) -> Summary:
+        """The outcome of training."""
+        outcomes = (
+            Outcome(replica, seed, lr, right, None, step, "", validation_prefix_accuracy=words)
+            for replica, (seed, lr, right, words, step) in enumerate(self.outcomes)
+        )
+        return Summary(self.steps, self.seconds, self.selected, tuple(outcomes))
+
+    def result(self, measured: Measurement) -> PointResult:
+        """The result, as far as it is recorded."""
+        rows = []
+        for replica, length, words, last, whole, symbols, floor in self.rows:
+            counted = Accuracies(
+                words, last / words, *wilson(last, words), symbols, whole / words, None
+            )
+            score = score_of(length, counted, floor, self.chance)
+            seed, lr = self.outcomes[replica][:2]
+            about = {"replica": replica, "seed": seed, "lr": lr}
+            rows.append(EvaluationRow(**vars(score), **about, selected=replica == self.selected))
+        own = tuple(row for row in rows if row.length == measured.length)
+        return PointResult(
+            row=self.row,
+            column=self.column,
+            run=f"{self.column}/{self.row}",
+            replicas=len(self.outcomes),
+            rows=own,
+            curves=tuple(rows) if measured.curve_lengths else (),
+            selected=next((row for row in own if row.selected), None),
+            success=sum(row.all_right for row in own) / len(self.outcomes),
+            horizon=self.horizon,
+            steps=self.steps,
+            seconds=self.seconds,
+            measured=measured,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedTable:
+    """One recorded table: the content of its file.
+
+    `depends` has what its numbers depend on, by name; `stale` says why it is known not to hold any
+    more, where that cannot be found by comparing. `suite` and `cells` are those of a suite.
+    """
+
+    name: str
+    command: str
+    date: str
+    version: str
+    commit: str
+    machine: str
+    seconds: float
+    depends: Mapping[str, str]
+    stale: Sequence[str] = ()
+    suite: str = ""
+    budget: str | None = None
+    cells: Sequence[RecordedCell] = field(default=())
+
+    @classmethod
+    def read(cls, file: Path) -> RecordedTable:
+        """The table of a file."""
+        content = json.loads(file.read_text(encoding="utf-8"))
+        cells = [RecordedCell(**cell) for cell in content.pop("cells", ())]
+        return cls(**content, cells=cells)
+
+    def write(self, file: Path) -> None:
+        """Write the file: a line for every setting and every cell."""
+        content = {name: value for name, value in vars(self).items() if name != "cells"}
+        lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in content.items()]
+        if self.cells:
+            cells = ",\n".join(json.dumps(vars(cell)) for cell in self.cells)
+            lines.append(f'"cells": [\n{cells}\n]')
+        file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+    def why_stale(self) -> list[str]:
+        """Why the table does not hold any more; empty where it does."""
+        if self.stale:
+            return list(self.stale)
+        now = dependencies(self.suite_now, self.points()) if self.suite else of_everything()
+        return [
+            f"{name}: {self.depends.get(name, 'nothing')} then, {now.get(name, 'nothing')} now"
+            for name in dict.fromkeys([*self.depends, *now])
+            if self.depends.get(name) != now.get(name)
+        ]
+
+    # --- of a suite ---
+
+    @property
+    def suite_now(self) -> Suite:
+        """The suite as it is now, within the budget."""
+        return SUITES[self.suite].for_budget(self.budget)
+
+    def points(self) -> list[Point]:
+        """The points of the suite as it is now that were recorded."""
+        there = {(cell.row, cell.column) for cell in self.cells}
+        points = points_of(self.suite_now, Path(), {}, to_train=False)
+        return [point for point in points if not there or (point.row, point.column) in there]
+
+    def results(self) -> list[PointResult]:
+        """What was measured, at the lengths that the suite has now."""
+        suite = self.suite_now
+        tasks = {name: load_task(str(own["task"])) for name, own in suite.columns.items()}
+        return [
+            cell.result(Measurement.of(suite, tasks[cell.column]))
+            for cell in self.cells
+            if cell.column in tasks and cell.row in suite.rows
+        ]
+
+    def compared(self) -> tuple[Compared, ...]:
+        """The verdicts on the published numbers of what was recorded, by the present rules."""
+        known = {f"{cell.column}/{cell.row}": cell.summary() for cell in self.cells}
+        found = compare_published(
+            self.suite_now, self.points(), self.results(), lambda run: known.get(run.as_posix())
+        )
+        there = {(cell.row, cell.column) for cell in self.cells}
+        return tuple(
+            each for each in found if any((row, each.column) in there for row in each.rows)
+        )
+
+
+def dependencies(suite: Suite, points: Sequence[Point]) -> dict[str, str]:
+    """What the numbers of some points of a suite depend on, by name."""
+    depends = {"training": SAME_SINCE, "settings": _hash(_settings(suite, points))}
+    for point in points:
+        experiment = point.experiment
+        depends[f"model {experiment.model}"] = _since(experiment.model)
+        task = load_task(experiment.data.task)
+        words = f"version {task.spec.version}, words {golden_hash(task)[:12]}"
+        depends[f"task {experiment.data.task}"] = words
+    return dict(sorted(depends.items()))
+
+
+def of_everything() -> dict[str, str]:
+    """What a table depends on that asks all models, or all tasks."""
+    from statetrack.models import MODELS
+    from statetrack.spec import TASKS
+
+    return {
+        "training": SAME_SINCE,
+        "models": _hash({name: _since(name) for name in MODELS}),
+        "tasks": _hash({name: TASKS[name].spec.version for name in TASKS}),
+    }
+
+
+def _settings(suite: Suite, points: Iterable[Point]) -> dict[str, Any]:
+    """The settings of every point, and how they are measured."""
+    tested = ("length", "samples", "curve_lengths", "horizon_lengths", "horizon_samples")
+    return {
+        "tested": {name: getattr(suite, name) for name in tested},
+        **{
+            f"{point.row} on {point.column}": {
+                name: value
+                for name, value in point.experiment.values().items()
+                if name not in UNTOUCHED
+            }
+            for point in points
+        },
+    }
+
+
+def _since(model: str) -> str:
+    from statetrack.models import MODELS
+
+    return MODELS[model].same_since
+
+
+def _hash(content: Any) -> str:
+    text = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

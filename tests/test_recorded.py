@@ -1,0 +1,155 @@
+"""Recorded tables: they are read back as they were measured, and stale where inputs changed."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from statetrack.report import recorded
+from statetrack.report.recorded import RecordedCell, RecordedTable, dependencies
+from statetrack.runs import RunFolder, files
+from statetrack.sweep import (
+    SUITES,
+    Budget,
+    Local,
+    Point,
+    PointResult,
+    Suite,
+    compare_published,
+    points_of,
+    run_suite,
+)
+
+DOCS = Path(__file__).parents[1] / "docs"
+RECORDS = sorted(each for each in (DOCS / "recorded").glob("*.json") if each.stem != "estimates")
+
+TINY = Suite(
+    title="Two models",
+    reference="A paper",
+    settings={"steps": 30, "seeds": 2, "hidden": 8, "validation_words": 32},
+    models={"signs": "diagonal-real", "positive": "diagonal-positive"},
+    tasks={"parity": "parity"},
+    length=40,
+    samples=200,
+    curve_lengths=(20,),
+    measure="scaled",
+    budgets={"minutes": Budget(says="all of it")},
+    published={"signs": {"parity": 1.0}, "positive": {"parity": 0.0}},
+    published_trust="primary",
+)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Point], list[PointResult]]:
+    """The tiny suite, trained."""
+    suite = TINY.for_budget(None)
+    points = points_of(suite, tmp_path_factory.mktemp("recorded"), {})
+    done = list(run_suite(suite, points, Local(jobs=1)))
+    assert all(isinstance(each, PointResult) for each in done)
+    return points, [each for each in done if isinstance(each, PointResult)]
+
+
+@pytest.fixture
+def table(
+    measured: tuple[list[Point], list[PointResult]], monkeypatch: pytest.MonkeyPatch
+) -> RecordedTable:
+    """The record of the tiny suite, which is registered as `tiny`."""
+    monkeypatch.setattr(recorded, "SUITES", {"tiny": TINY})
+    points, results = measured
+    return RecordedTable(
+        name="tiny",
+        command="statetrack reproduce tiny",
+        date="2026-01-01",
+        version="0.1.0",
+        commit="abc",
+        machine="a processor",
+        seconds=1.0,
+        depends=dependencies(TINY.for_budget(None), points),
+        suite="tiny",
+        cells=[
+            RecordedCell.of(each, RunFolder(Path(each.run)).read(files.SUMMARY)) for each in results
+        ],
+    )
+
+
+def test_a_record_gives_the_same_verdicts_as_the_runs(
+    table: RecordedTable, measured: tuple[list[Point], list[PointResult]], tmp_path: Path
+) -> None:
+    points, results = measured
+    table.write(tmp_path / "tiny.json")
+    again = RecordedTable.read(tmp_path / "tiny.json")
+    assert again.compared() == compare_published(TINY.for_budget(None), points, results)
+    for kept, was in zip(again.results(), results, strict=True):
+        counted = ("replicas", "num_right", "success", "steps")
+        assert [getattr(kept, n) for n in counted] == [getattr(was, n) for n in counted]
+        assert shares(kept) == shares(was)
+
+
+def shares(result: PointResult) -> dict[tuple[int, int], tuple[float, ...]]:
+    """What verdicts read of each row, by replica and length."""
+    return {
+        (row.replica, row.length): (
+            row.accuracy,
+            row.prefix_accuracy,
+            row.low,
+            row.high,
+            row.scaled,
+        )
+        for row in result.every_row
+    }
+
+
+def test_a_record_holds_until_something_it_depends_on_changes(
+    table: RecordedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert table.why_stale() == []
+    said = replace(table, stale=["nobody knows"])
+    assert said.why_stale() == ["nobody knows"]
+    longer = TINY.model_copy(update={"settings": {**TINY.settings, "steps": 31}})
+    monkeypatch.setattr(recorded, "SUITES", {"tiny": longer})
+    (why,) = table.why_stale()
+    assert why.startswith("settings: ")
+    monkeypatch.setattr(recorded, "SUITES", {"tiny": TINY})
+    monkeypatch.setattr(recorded, "SAME_SINCE", "9.9")
+    assert table.why_stale() == [f"training: {table.depends['training']} then, 9.9 now"]
+    monkeypatch.undo()
+    monkeypatch.setattr(recorded, "SUITES", {"tiny": TINY})
+    monkeypatch.setattr(recorded, "golden_hash", lambda task: "other words than those")
+    assert [why.split(":")[0] for why in table.why_stale()] == ["task parity"]
+
+
+@pytest.mark.parametrize("file", RECORDS, ids=lambda file: file.stem)
+def test_a_record_that_claims_to_hold_does(file: Path) -> None:
+    """Make it again (`make record`), or say in `stale` why its numbers are no longer those."""
+    kept = RecordedTable.read(file)
+    assert kept.stale or kept.why_stale() == []
+
+
+@pytest.fixture(scope="module")
+def script() -> Iterator[ModuleType]:
+    """docs/recorded.py."""
+    spec = importlib.util.spec_from_file_location("recorded_pages", DOCS / "recorded.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+def test_pages_are_those_of_the_records(script: ModuleType) -> None:
+    for page, text in script.pages(script.records()):
+        assert page.read_text("utf-8") == text, f"{page.name}: run `make reproductions`"
+
+
+def test_every_suite_of_published_numbers_is_told_of(script: ModuleType) -> None:
+    told = "\n".join(script.status(script.records()))
+    for name in SUITES:
+        if SUITES[name].published_tables:
+            assert f"{name}: " in told
