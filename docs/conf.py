@@ -75,6 +75,7 @@ html_title = f"statetrack {release}"
 html_copy_source = False
 html_static_path = ["theme"]
 html_css_files = ["statetrack.css"]
+html_js_files = ["copy.js"]
 html_math_renderer = "mathml"
 smartquotes = False  # they make one dash of the two of an option
 

@@ -190,6 +190,11 @@ class Report(Gathered):
     settings in which they do, with both values. `command` is the one that makes the report.
     """
 
+    def with_rows(self, names: Sequence[str]) -> Report:
+        """The report of some rows alone, in this order."""
+        kept = tuple(entry for entry in self.entries if entry.row in names)
+        return replace(self, row_names=tuple(names), entries=kept)
+
     def __repr__(self) -> str:
         """The table, as it is printed in a width of 80."""
         return str(Wanted().of_report(self))

@@ -309,6 +309,9 @@ def _regex(body: str, values: Mapping[str, Any], where: str) -> tuple[str, dict[
     asked = "Whether the word so far matches"
     if values.get("labels") == "next-symbols":
         asked = "Which symbols can come next in"
+    if values.get("labels") in ("states", "states-before"):
+        before = ", before the last symbol," if values["labels"] == "states-before" else ""
+        asked = f"Which state is reached{before} in the smallest automaton of"
     title = f"{asked} {shortened(body)}"
     return _with_values(body, said), {"pattern": body, "words": own, **values}, title
 
