@@ -5,6 +5,7 @@ The options depend on `--model`: each model has its own.
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -148,11 +149,11 @@ def build(argv: list[str]) -> Callable[..., None]:
             print_json(plain(content | {"settings": found.settings.model_dump(mode="json")}))
             return
         sizes = ", ".join(f"{each} {value}" for each, value in found.sizes.items())
-        promised = (
-            "none, with noise"
-            if found.margin is None
-            else f"{rounded_down(found.margin)} of the spread of the logits, in every state"
-        )
+        promised = "none, with noise"
+        if found.margin is not None:
+            digits = max(2, -math.floor(math.log10(found.margin)))  # never 0.00
+            promised = f"{rounded_down(found.margin, digits)} of the spread of the logits, in every"
+            promised += " state"
         noise = f", noise {found.noise:g} (seed {found.seed})" if found.noise else ""
         lines = [
             ("construction", construction.name),
