@@ -151,7 +151,7 @@ def build(argv: list[str]) -> Callable[..., None]:
         sizes = ", ".join(f"{each} {value}" for each, value in found.sizes.items())
         promised = "none, with noise"
         if found.margin is not None:
-            digits = max(2, -math.floor(math.log10(found.margin)))  # never 0.00
+            digits = max(2, -math.floor(math.log10(max(found.margin, 1e-9))))  # never 0.00
             promised = f"{rounded_down(found.margin, digits)} of the spread of the logits, in every"
             promised += " state"
         noise = f", noise {found.noise:g} (seed {found.seed})" if found.noise else ""
