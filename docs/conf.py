@@ -56,7 +56,7 @@ toc_object_entries = False
 nitpick_ignore_regex = [
     (r"py:obj", r"[\s\S]*"),
     # Of other packages, whose pages are not linked.
-    (r"py:.*", r"(torch|numpy|collections|contextlib|pathlib|npt|np|nn)\..*|Path|Tensor"),
+    (r"py:.*", r"(torch|numpy|collections|contextlib|pathlib|typing|npt|np|nn)\..*|Path|Tensor"),
     # Aliases of types, and type variables.
     (r"py:.*", r"(.*\.)?(ArrayLike|Booleans|Floats|Found|Integers|RandomBits|State|T|Unsigned)"),
     (r"py:.*", r"TypeAliasForwardRef|tuple\[float"),
@@ -75,6 +75,7 @@ html_title = f"statetrack {release}"
 html_copy_source = False
 html_static_path = ["theme"]
 html_css_files = ["statetrack.css"]
+html_js_files = ["copy.js"]
 html_math_renderer = "mathml"
 smartquotes = False  # they make one dash of the two of an option
 

@@ -55,6 +55,8 @@ from .sources import Source as Source
 from .spec import TASKS as TASKS
 from .spec import Task as Task
 from .spec import load_task as load_task
+from .training.api import Fit as Fit
+from .training.api import fit as fit
 from .training.api import train as train
 from .training.records import Record as Record
 from .training.settings import LOSSES as LOSSES

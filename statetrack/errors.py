@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from statetrack.text import visible
-from statetrack.usual_names import meant
+from statetrack.usual_names import OPTIONS, meant
 
 MOST_NAMED = 20
 """The most known names that a message lists."""
@@ -127,3 +127,10 @@ def nearest_or_known(name: str, known: Iterable[str]) -> str:
     shown = ", ".join(names[:MOST_NAMED]) or "none"
     more = ", ..." if len(names) > MOST_NAMED else "."
     return nearest(name, names) or f" Known are: {shown}{more}"
+
+
+def nearest_setting_or_known(name: str, known: Iterable[str]) -> str:
+    """The same of settings, which have usual names, as `learning_rate`, of their own."""
+    names = list(known)
+    found = meant(name, names, [OPTIONS], cutoff=1.0)
+    return f" Did you mean '{found}'?" if found else nearest_or_known(name, names)

@@ -24,7 +24,8 @@ from torch import Tensor, nn
 
 from statetrack.data import measured_floors, stream_words, whole_words
 from statetrack.errors import SettingsError
-from statetrack.models import Rounded, Scanning, Stepping
+from statetrack.models import Rounded, Scanning, Stepping, reading, require_module
+from statetrack.ops import in_threads
 from statetrack.rounding import Rounding, load_rounding
 from statetrack.scoring import Score, Tally, ratio, score_of
 from statetrack.sources import Batch, Source
@@ -52,11 +53,12 @@ class Answers(NamedTuple):
 def evaluate(
     model: nn.Module,
     task: Task | str | Path | Source,
-    lengths: Sequence[int],
+    lengths: Sequence[int] | int,
     *,
     num_words: int = 2000,
     seed: int = 0,
     device: torch.device | str | None = None,
+    threads: int = 0,
     rounding: Rounding | str | Path | None = None,
 ) -> Iterator[Score]:
     """Score any module from symbols [B, T] to logits [B, T, C] at each length, in rising order.
@@ -65,27 +67,61 @@ def evaluate(
     seed, and are drawn apart from those of training. Only those that are longer are new to the
     model: short ones may occur in training too. A model with `initial_state` and `scan`
     or `step` reads long words in constant memory. Words are put on `device`, by default that of the
-    model's first parameter. An answer whose logits are not all finite is wrong, and the score says
-    from which position there are such (`nonfinite_from`). The model runs in evaluation mode, and
-    its mode is restored afterwards. `rounding` is a rounding model under which it is computed, its
-    name, a type of the state or a file.
+    model's first parameter, and computed with `threads` of the CPU, by default one for a module of
+    less than a million weights, as in runs. An answer whose logits are not all finite is wrong, and
+    the score says from which position there are such (`nonfinite_from`). The model runs in
+    evaluation mode, and its mode is restored afterwards. `rounding` is a rounding model under which
+    it is computed, its name, a type of the state or a file.
 
-    Raises `SettingsError` where there are no lengths or words, for lengths that are too long for
-    the source, where the number of labels of the logits is not that of the task, and for casts that
-    the model has no place for.
+    Raises `SettingsError` for what is no module, where there are no lengths or words, for lengths
+    that are no numbers or too long for the source, where the module does not read the task's
+    symbols or the number of labels of the logits is not that of the task, and for casts that the
+    model has no place for.
     """
-    if not lengths or num_words < 1:
-        raise SettingsError(
-            f"evaluate: lengths {list(lengths)} and num_words {num_words}: give one length or "
-            "more, and one word or more"
-        )
-    source = load_task(task).source if isinstance(task, Task | str | Path) else task
-    rising = sorted(set(lengths))
+    module = require_module(model, "evaluate")
+    rising = rising_lengths(lengths, "evaluate")
+    require_words(num_words, "evaluate")
+    source = load_task(task).source if not isinstance(task, Source) else task
     source.check_length(rising[-1])
     if rounding is not None:
-        model = Rounded(model, load_rounding(rounding))
+        module = Rounded(module, load_rounding(rounding))
     source = source.part("test")
-    reader = _Reader(model, source.num_labels, torch.device(device or _device_of(model)))
+    on = torch.device(device) if device is not None else _device_of(module)
+    reader = _Reader(module, source, on)
+    num_weights = sum(parameter.numel() for parameter in module.parameters())
+    scores = _scores(module, reader, source, rising, num_words, seed)
+    return in_threads(scores, threads, num_weights)
+
+
+def rising_lengths(lengths: Sequence[int] | int, where: str) -> list[int]:
+    """The different lengths in rising order; one number is one length.
+
+    Raises `SettingsError` where there are none, and for what is no length.
+    """
+    given = [lengths] if isinstance(lengths, int) else lengths
+    wrong = isinstance(given, str) or not isinstance(given, Iterable)
+    numbers = [] if wrong else list(given)
+    if wrong or any(isinstance(each, bool | str | float) for each in numbers):
+        raise SettingsError(f"{where}: lengths {lengths!r}: write whole numbers, as in [10, 500]")
+    if not numbers or min(numbers) < 1:
+        raise SettingsError(f"{where}: lengths {numbers}: give one length or more, each from 1 on")
+    return sorted({int(each) for each in numbers})
+
+
+def require_words(num_words: int, where: str) -> None:
+    """Raise `SettingsError` unless words are to be drawn."""
+    if isinstance(num_words, str) or num_words < 1:
+        raise SettingsError(f"{where}: num_words {num_words!r}: give a number of words, from 1 on")
+
+
+def _scores(
+    model: nn.Module,
+    reader: _Reader,
+    source: Source,
+    rising: Sequence[int],
+    num_words: int,
+    seed: int,
+) -> Iterator[Score]:
     with _evaluating(model):
         if source.prefixes_are_words:
             yield from _score_prefixes(reader, source, rising, num_words, seed)
@@ -166,9 +202,9 @@ def _earlier(position: int | None, found: int | None, offset: int) -> int | None
 class _Reader:
     """Reads words with a model: piece by piece where it has a state, else a few words at a time."""
 
-    def __init__(self, model: nn.Module, num_labels: int, device: torch.device) -> None:
+    def __init__(self, model: nn.Module, source: Source, device: torch.device) -> None:
         self._model = model
-        self._num_labels = num_labels
+        self._num_symbols, self._num_labels = source.num_symbols, source.num_labels
         self._device = device
         self._stream = stream_of(model)
 
@@ -195,7 +231,7 @@ class _Reader:
         first, scan = self._stream
         state = None
         for words in pieces:
-            with torch.no_grad():
+            with torch.no_grad(), reading(self._model, self._num_symbols):
                 if state is None:
                     state = first(len(words))
                 logits, state = scan(self._tensor(words.symbols), state)
@@ -206,7 +242,8 @@ class _Reader:
     def _read_whole(self, words: Batch) -> Answers:
         at_once = max(1, CHUNK // words.longest)
         parts = [words[row : row + at_once] for row in range(0, len(words), at_once)]
-        read = [self._compare(self._model(self._tensor(part.symbols)), part) for part in parts]
+        with reading(self._model, self._num_symbols):
+            read = [self._compare(self._model(self._tensor(part.symbols)), part) for part in parts]
         nonfinite = None
         for answers in read:
             nonfinite = _earlier(nonfinite, answers.nonfinite, 0)

@@ -16,10 +16,10 @@ from statetrack.algebra import (
     identification,
 )
 from statetrack.errors import SettingsError
-from statetrack.models import MODEL_FACTS, recurrence_of
+from statetrack.models import MODEL_FACTS, MODELS, recurrence_of
 from statetrack.settings import Settings, build
 from statetrack.sources import Automaton
-from statetrack.spec import Task, WordSpec, load_task
+from statetrack.spec import TASKS, Task, WordSpec, load_task
 
 if TYPE_CHECKING:
     from torch import nn
@@ -47,6 +47,12 @@ def predict(
     Raises `UnknownNameError` for a name that no model has, `SettingsError` for a setting that it
     does not have, and `TaskError` for a task without an automaton.
     """
+    if isinstance(model, type):
+        raise SettingsError(
+            f"predict: {model.__name__} is a class: give its name, its settings, or a module of it"
+        )
+    if isinstance(task, str) and task in MODELS and task not in TASKS:
+        raise SettingsError(f"predict: {task} is a model: the task comes first, then the model")
     algebra = task if isinstance(task, Algebra) else algebra_of(load_task(task).automaton)
     if isinstance(model, str):
         model = build(MODEL_FACTS[model].settings_class, settings, model)

@@ -26,7 +26,13 @@ from pydantic import (
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from statetrack import yaml_text
-from statetrack.errors import SettingsError, StatetrackError, nearest_or_known, setting
+from statetrack.errors import (
+    SettingsError,
+    StatetrackError,
+    nearest_or_known,
+    nearest_setting_or_known,
+    setting,
+)
 from statetrack.text import LONGEST_NAME, flaw_in, flaw_in_lines, is_plain_number
 
 S = TypeVar("S", bound="Settings")
@@ -172,7 +178,7 @@ def build(
     """Check `values` and make the settings; error messages begin with `where`."""
     for key in values:
         if key not in kind.model_fields:
-            hint = nearest_or_known(str(key), kind.model_fields)
+            hint = nearest_setting_or_known(str(key), kind.model_fields)
             raise error(f"{where}: unknown key '{key}'.{hint}")
     try:
         return kind(**values)
@@ -186,7 +192,7 @@ def _in_words(kind: type[Settings], invalid: ValidationError) -> str:
     first = invalid.errors(include_url=False)[0]
     name = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        hint = nearest_or_known(name, kind.model_fields)
+        hint = nearest_setting_or_known(name, kind.model_fields)
         return f"{kind.__name__} has no setting '{name}'.{hint}"
     if not name:
         return _reason(first)

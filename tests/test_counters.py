@@ -21,6 +21,7 @@ from statetrack.algebra import Algebra, Attention, Size, analyse, replay
 from statetrack.algebra.counters import Counters, counters_of_labels
 from statetrack.predicting import predict
 from statetrack.sources import Automaton, Integers, coarsest_partition, numbered
+from statetrack.spec import load_task
 from tests.claims.cells import algebra_of, automaton_of, tasks_with_automata
 
 LANGUAGES = Path(__file__).parent / "fixtures" / "c_rasp_languages.csv"
@@ -131,6 +132,16 @@ def test_published_languages_have_their_classes() -> None:
         found = (algebra.c_rasp, algebra.r_infinity, algebra.one_idempotent_each)
         expected = (row["c_rasp"], row["r_infinity"], row["r_g"])
         assert tuple(map(str, found)) == expected, row["regex"]
+
+
+def test_the_state_before_the_last_symbol_needs_the_counters_of_the_language() -> None:
+    """So the authors ask: each state where the word so far has been read, and no later symbol."""
+    with LANGUAGES.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows[::3]:
+        asked = load_task(f"regex:{row['regex']};labels=states-before,words=uniform")
+        algebra = analyse(asked.automaton)
+        assert str(algebra.c_rasp_in_place) == row["c_rasp"], row["regex"]
 
 
 def test_the_machine_of_all_labels_says_what_its_labels_say() -> None:

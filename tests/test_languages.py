@@ -171,7 +171,7 @@ def test_nothing_after_a_slip_tells_of_it(acceptor):
 @settings(deadline=None, max_examples=100)
 @given(
     acceptor=acceptors,
-    labels=st.sampled_from(["membership", "next-symbols"]),
+    labels=st.sampled_from(["membership", "next-symbols", "states", "states-before"]),
     words=st.sampled_from(["uniform", "members", "mixed"]),
 )
 def test_no_two_states_have_the_same_answers_and_words(acceptor, labels, words):
@@ -190,6 +190,40 @@ def test_states_that_members_alone_tell_apart_are_one_where_next_symbols_are_ask
         asked = load_task(f"regex:(abab)*;labels=next-symbols,words={words}").automaton
         assert asked.num_states == 3 and asked.labels == ("a", "b", "none")
         assert asked.labels_of([[0, 1, 0, 1, 1, 0]]).tolist() == [[1, 0, 1, 0, 2, 2]]
+
+
+@pytest.mark.parametrize("words", ["uniform", "members", "mixed"])
+def test_states_are_those_that_some_continuation_tells_apart(words):
+    """By Python's own matching: words share a label exactly where no suffix tells them apart."""
+    task = load_task(f"regex:(ab|ba)*b?;labels=states,words={words}").automaton
+    texts = ["".join(w) for n in range(5) for w in itertools.product("ab", repeat=n) if n]
+    symbols = [[task.symbols.index(letter) for letter in text] for text in texts]
+    label = [task.labels_of([word])[0, -1] for word in symbols]
+    pattern = re.compile("(ab|ba)*b?")
+    suffixes = ["".join(w) for n in range(4) for w in itertools.product("ab", repeat=n)]
+    seen = [tuple(bool(pattern.fullmatch(text + s)) for s in suffixes) for text in texts]
+    for one, other in itertools.combinations(range(len(texts)), 2):
+        assert (label[one] == label[other]) == (seen[one] == seen[other]), (
+            texts[one],
+            texts[other],
+        )
+
+
+@pytest.mark.parametrize("words", ["uniform", "members", "mixed"])
+def test_states_before_are_the_states_one_symbol_later(words):
+    now, before = (
+        load_task(f"regex:(ab|ba)*b?;labels={labels},words={words}").automaton
+        for labels in ("states", "states-before")
+    )
+    drawn = next(iter(stream_words(before, num_words=64, length=30, seed=1))).symbols
+    labels = now.labels_of(drawn)
+    named = np.array([[before.labels[each] for each in row] for row in before.labels_of(drawn)])
+    expected = np.array([[now.labels[each] for each in row] for row in labels])
+    assert (named[:, 1:] == expected[:, :-1]).all()
+    assert (named[:, 0] == now.labels[now.output[now.start]]).all()
+    law = [now.weights[now.states_after(w[None, :-1])[0, -1]] for w in drawn]
+    other = [before.weights[before.states_after(w[None, :-1])[0, -1]] for w in drawn]
+    assert np.allclose(law, other)
 
 
 @pytest.mark.parametrize("name", ["regex:(ab)*", "regex:(aab|ab)*", "tomita-3", "dyck-1-depth-3"])

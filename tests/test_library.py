@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 import statetrack as st
 from statetrack.errors import SettingsError, StatetrackWarning, UnknownNameError
 from statetrack.models import RecurrentModel
+from statetrack.training import DataSettings, TrainingKeywords, TrainSettings
 
 PARITY = st.load_task("parity")
 QUICK: dict[str, Any] = {"steps": 30, "batch_size": 16, "validate_every": 10, "lrs": (1e-2,)}
@@ -93,6 +94,7 @@ def test_an_evaluation_of_nothing_is_refused() -> None:
         list(st.evaluate(model, PARITY, []))
     with pytest.raises(SettingsError, match="num_words 0"):
         list(st.evaluate(model, PARITY, [10], num_words=0))
+    assert next(st.evaluate(model, PARITY, 10, num_words=3)).length == 10  # one length
 
 
 def test_a_made_model_is_the_replica_of_that_seed() -> None:
@@ -168,6 +170,8 @@ def test_a_model_by_name_is_trained_as_a_run_trains_it(tmp_path) -> None:
         ({"stpes": 3}, "train: unknown key 'stpes'. Did you mean 'steps'?"),
         ({"checkpoint_every": 3}, "'checkpoint_every' is a setting of runs"),
         ({"seeds": 2}, "one seed and one learning rate"),
+        ({"learning_rate": 0.1}, "unknown key 'learning_rate'. Did you mean 'lrs'?"),
+        ({"hidden_size": 4}, "unknown key 'hidden_size'"),
         ({"lrs": (0.1, 0.2)}, "one seed and one learning rate"),
     ],
     ids=str,
@@ -193,6 +197,128 @@ def test_a_model_that_is_not_causal_is_warned_of_and_a_causal_one_is_not() -> No
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         list(st.train(Plain(), PARITY, **QUICK))
+
+
+def test_a_module_is_fitted_in_one_call_to_what_train_yields() -> None:
+    torch.manual_seed(0)
+    model, again = Plain(), Plain()
+    again.load_state_dict(model.state_dict())
+    found = st.fit(model, PARITY, **{**QUICK, "lrs": 1e-2})  # a number is one rate
+    assert list(found.records) == list(st.train(again, PARITY, **QUICK))
+    assert weights_of(model).keys() == weights_of(again).keys()
+    assert all(torch.equal(v, weights_of(again)[name]) for name, v in weights_of(model).items())
+    best = max(found.records, key=lambda r: (r.validation_accuracy or 0, -(r.validation_loss or 0)))
+    assert (found.steps, found.best_step, found.stopped) == (30, best.step, "")
+    assert found.validation_accuracy == best.validation_accuracy
+    assert "records" not in repr(found) and "best_step=" in repr(found)
+    with pytest.warns(StatetrackWarning, match="training diverged"):
+        wild = st.fit(Plain(), PARITY, **{**QUICK, "lrs": 1e30})
+    assert (wild.best_step, wild.validation_loss, wild.stopped) == (0, None, "diverged")
+
+
+def test_editors_know_every_setting_of_training_by_name() -> None:
+    fields = {*DataSettings.model_fields, *TrainSettings.model_fields}
+    assert {*TrainingKeywords.__annotations__} == fields - {"task", "checkpoint_every"}
+    for function in (st.fit, st.train):
+        (settings,) = get_type_hints(function)["settings"].__args__
+        assert settings is TrainingKeywords
+
+
+def test_training_that_nobody_iterates_is_warned_of(tmp_path) -> None:
+    with pytest.warns(StatetrackWarning, match="nothing was trained.*statetrack.fit"):
+        st.train(Plain(), PARITY, **QUICK)
+    run = st.Run.start(model="lstm", task="parity", hidden=2, out=tmp_path / "run", **QUICK)
+    with pytest.warns(StatetrackWarning, match="nothing was trained.*run.train"):
+        run.train()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in st.train(Plain(), PARITY, **QUICK):
+            break
+        st.train(Plain(), PARITY, **QUICK).close()
+
+
+def test_a_module_computes_with_one_thread_and_the_callers_number_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    number, seen = [2], []
+    monkeypatch.setattr("statetrack.ops.devices.os.cpu_count", lambda: 4)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: number[0])
+    monkeypatch.setattr(torch, "set_num_threads", lambda n: number.__setitem__(0, n))
+
+    class Counting(Plain):
+        def forward(self, symbols: Tensor) -> Tensor:
+            seen.append(number[0])
+            return super().forward(symbols)
+
+    records = st.train(Counting(), PARITY, **QUICK)
+    seen.clear()  # what is checked before
+    for _ in records:
+        assert number == [2]
+    assert {*seen} == {1}
+    seen.clear()
+    assert list(st.evaluate(Counting(), PARITY, [5, 9], num_words=4)) and number == [2]
+    assert {*seen} == {1}
+    seen.clear()
+    assert list(st.evaluate(Counting(), PARITY, 5, num_words=4, threads=3)) and {*seen} == {3}
+
+
+class Bare(nn.Module):
+    """It has no parameters."""
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        return torch.zeros(*symbols.shape, 2)
+
+
+S3 = st.load_task("s3")
+MISTAKES: dict[str, Any] = {
+    "fit: Bare has no parameters": lambda: st.fit(Bare(), PARITY),
+    "fit: Plain is a class: give a module that is made of it": lambda: st.fit(Plain, PARITY),
+    "train: the model is a module, and the task comes after": lambda: st.train("parity", Plain()),
+    "evaluate: the model is a torch.nn.Module, and the task": lambda: st.evaluate(
+        PARITY, Plain(), 5
+    ),
+    "evaluate: Plain is a class": lambda: st.evaluate(Plain, PARITY, [5]),
+    "does not read the symbols of the task, 0 to 5: index out of": lambda: st.fit(
+        Plain(2, 6), S3, **QUICK
+    ),
+    "make it for num_symbols=6": lambda: list(st.evaluate(Plain(2, 6), S3, [5])),
+    "0 to 5: it was made for 2; make it": lambda: list(
+        st.evaluate(st.make_model("bilinear", PARITY), S3, [5])
+    ),
+    "lengths [0]: give one length or more, each from 1 on": lambda: st.evaluate(
+        Plain(), PARITY, [0]
+    ),
+    "lengths '500': write whole numbers, as in [10, 500]": lambda: st.evaluate(
+        Plain(), PARITY, "500"
+    ),
+    "lengths ['500']: write whole numbers": lambda: st.evaluate(Plain(), PARITY, ["500"]),
+    "lengths [9.0]: write whole numbers": lambda: st.evaluate(Plain(), PARITY, [9.0]),
+    "num_words '9'": lambda: st.evaluate(Plain(), PARITY, [9], num_words="9"),
+    "'model' is the name of a registered model, and Plain is none": lambda: st.Run.start(
+        model=Plain(), task="parity"
+    ),
+    "'task' is a task's name or the path of its file (given: a Task)": lambda: st.Run.start(
+        model="lstm", task=PARITY
+    ),
+    "predict: lstm is a model: the task comes first": lambda: st.predict("lstm", "s3"),
+    "predict: Plain is a class": lambda: st.predict("s3", Plain),
+    "a task is given by its name, by the path of its file": lambda: st.load_task(5),
+    "search for evidence: the model is a module": lambda: st.certify("parity", Plain()),
+    "check_model: Plain is a class": lambda: st.check_model(Plain, "parity"),
+    "check_model: give a task, or num_symbols": lambda: st.check_model(Plain()),
+}
+
+
+@pytest.mark.parametrize("told", MISTAKES)
+def test_a_mistake_in_python_is_one_sentence(told: str) -> None:
+    with pytest.raises(st.StatetrackError) as caught:
+        MISTAKES[told]()
+    assert told in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_module_is_checked_on_a_task() -> None:
+    by_task = st.check_model(Plain(), "parity")
+    assert by_task == st.check_model(Plain(), num_symbols=2, num_labels=2)
 
 
 # --- evaluation ---

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import re
 import shutil
@@ -19,7 +20,7 @@ from statetrack.algebra import Need, Prediction
 from statetrack.evidence import Failure
 from statetrack.report import Entry, Report, page
 from statetrack.report.formats.csv import csv_text
-from statetrack.report.html.panels import Axis, panel_of
+from statetrack.report.html.panels import Axis, combined_panels, panel_of
 from statetrack.report.html.places import Place, records_of
 from statetrack.report.plain_values import long_form
 from statetrack.runs import Comparison
@@ -311,6 +312,26 @@ def test_panels_share_one_logarithmic_axis() -> None:
     assert alone.at(250) < alone.at(500) < alone.at(1000)
 
 
+def test_selected_replicas_on_a_task_stand_together_and_differ_in_more_than_colour() -> None:
+    runs = [
+        entry_of(f"model-{n}", run=Path(f"runs/{n}"), rows=(row_of(20), row_of(80, n / 10)))
+        for n in range(10)
+    ]
+    axis = Axis.of(runs)
+    first, second = combined_panels(runs, axis)
+    assert [len(first.lines), len(second.lines)] == [8, 2]
+    assert [each.kind for each in first.lines] == list(range(8))
+    signs = [each.sign for each in first.lines]
+    assert all(one != other for one, other in itertools.pairwise(signs))
+    assert first.lines[3].marks[1][2] == "model-3: 0.30 at 80" and "model-7" in first.sentence
+    assert combined_panels(runs[:1], axis) == []
+    assert combined_panels([entry_of(rows=(row_of(20),)) for _ in range(3)], axis) == []
+    text = page(report_of(*runs[:3]))
+    assert text.count('<figure class="together">') == 1
+    assert all(f'<g class="kind k{n}">' in text for n in range(3))
+    assert text.count('text-anchor="middle">length</text>') == 1 + 3
+
+
 # --- the file ---
 
 
@@ -485,8 +506,12 @@ def test_on_a_phone_the_table_scrolls_in_its_own_box_and_keeps_its_rows_names(
     assert box.evaluate("box => box.scrollWidth > box.clientWidth")
     name = page.locator(".matrix tbody th").first
     before = name.bounding_box()["x"]
+    cue = page.locator(".scroller + .cue").first
+    cue.wait_for(state="visible")
     box.evaluate("box => box.scrollLeft = 100")
     assert name.bounding_box()["x"] == pytest.approx(before, abs=1)
+    box.evaluate("box => box.scrollLeft = box.scrollWidth")
+    cue.wait_for(state="hidden")
 
 
 def test_a_cell_opens_its_drawer_by_click_and_by_keyboard(opened: _Opened) -> None:

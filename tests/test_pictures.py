@@ -18,7 +18,13 @@ from statetrack.pictures import MANNERS, Look
 from statetrack.pictures.canvas import FINE, Bezier, Room, Shape
 from statetrack.pictures.grids import STAYS, TINTS
 from statetrack.pictures.layouts import CLOSEST, _badness, _crossings, circle, layout
-from statetrack.pictures.machine import drawn_machine, few_generators, group_of, symbol_generators
+from statetrack.pictures.machine import (
+    drawn_machine,
+    few_generators,
+    group_of,
+    mealy_form,
+    symbol_generators,
+)
 from statetrack.pictures.state_diagram import moves_of
 from statetrack.pictures.tasks import WAYS, _chosen
 from statetrack.registry import tasks_folder
@@ -90,7 +96,7 @@ def test_the_smallest_automaton_is_drawn_and_the_caption_says_so():
     assert "parity: 2 states, 2 symbols" in texts_of("parity", "diagram")
 
 
-def texts_of(name, manner):
+def texts_of(name, manner="auto"):
     assert run(["show", name, "--plot", "it.svg", "--plot-as", manner]) == 0
     return texts("it.svg")
 
@@ -202,7 +208,7 @@ def generators_of_task(name):
 
 def test_few_symbols_generate_a_group_and_cycles_of_one_order_it():
     assert [each.text for each in few_generators(generators_of_task("s3"))] == [
-        "(1,2,3) (back: (1,3,2))",
+        "(1,2,3) (against it: (1,3,2))",
         "(2,3)",
     ]
     assert [each.order for each in few_generators(generators_of_task("dihedral"))] == [4, 2]
@@ -221,10 +227,33 @@ def test_few_symbols_generate_a_group_and_cycles_of_one_order_it():
 
 def test_a_graph_of_few_symbols_says_which_and_what_the_others_are():
     written = " ".join(texts_of("s3", "cayley"))
-    assert "(1,2,3) (back: (1,3,2))" in written
+    assert "(1,2,3) (against it: (1,3,2))" in written
     assert "lines: 3 of 6 symbols, which generate the group" in written
     assert "no move: e" in written
     assert "lines:" not in " ".join(texts_of("s3-cascade", "cayley"))
+
+
+BROKER_OF_TWO = """digraph { s0 [shape="doublecircle"]; start -> s0; start [shape="none"];
+s0 -> s1 [label="connect / ack"]; s0 -> s0 [label="ping / closed"];
+s1 -> s0 [label="connect / closed"]; s1 -> s1 [label="ping / pong"]; }
+"""
+
+
+def test_a_mealy_machine_is_drawn_as_it_was_and_as_a_moore_machine_on_request(tmp_path):
+    file = tmp_path / "two.dot"
+    file.write_text(BROKER_OF_TWO)
+    machine = drawn(str(file))
+    assert machine.is_mealy and machine.states == ("s0", "s1@ack", "s1@pong")
+    mealy = mealy_form(machine)
+    assert (mealy.states, mealy.start, mealy.labels) == (("s0", "s1"), 0, None)
+    assert mealy.delta.tolist() == [[1, 0], [0, 1]]
+    assert mealy.outputs == (("ack", "closed"), ("closed", "pong"))
+    written = texts_of(str(file))
+    assert {"connect / ack", "ping / closed", "ping / pong", "symbol / output"} <= {*written}
+    assert any("Mealy machine of 2 states" in each for each in written)
+    assert not any(" / " in each for each in texts_of(str(file), "diagram"))
+    assert not drawn("parity").is_mealy
+    assert len(mealy_form(drawn("flip-flop")).states) < len(drawn("flip-flop").states) + 1
 
 
 def strokes(path):
@@ -245,10 +274,10 @@ def test_generators_differ_in_colour_and_in_dashes():
     assert len(set.union(*kinds.values())) == 3
 
 
-def test_a_symbol_and_its_inverse_are_one_line_with_two_heads():
+def test_a_symbol_and_its_inverse_are_one_line_with_one_head_in_its_direction():
     texts_of("modular-addition", "cayley")
     heads = [each for each in strokes("it.svg") if "stroke" not in each and "fill: #0072b2" in each]
-    assert len(heads) == 2 * 5 + 2  # five lines and the one in the legend
+    assert len(heads) == 5 + 1  # five lines and the one in the legend
     texts_of("s3-cascade", "cayley")
     heads = [each for each in strokes("it.svg") if "stroke" not in each and "fill: #0072b2" in each]
     assert len(heads) == 6 + 1

@@ -365,6 +365,14 @@ def test_intervals_tell_shares_apart():
     assert tells_apart((56, 70), (48, 80))
 
 
+def test_a_report_shows_its_table_in_python_and_in_a_notebook() -> None:
+    rows = [row_of(100), row_of(100, 0.5, replica=1, seed=1)]
+    report = report_of(entry_of("a<b", rows=rows, outcomes=[outcome_of(0), outcome_of(1, seed=1)]))
+    text, html = repr(report), report._repr_html_()
+    assert max(map(len, text.splitlines())) <= PIPED_WIDTH and "a<b" in text and "1.00" in text
+    assert "<td>a&lt;b</td><td>1.00 <small>1/2</small></td>" in html and "<script" not in html
+
+
 def shown(report: Report, width: int, **wanted: Any) -> str:
     parts = Wanted(**wanted).document(report).parts()
     return "".join(text_of(part, width) for part in parts)

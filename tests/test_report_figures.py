@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from statetrack.cli.app import run as command
+from statetrack.cli.options import names_among
 from statetrack.errors import SettingsError
 from statetrack.pictures import Look, width_of
 from statetrack.report import Entry, Report, accuracy_curve
@@ -214,6 +215,7 @@ def test_a_heat_map_prints_the_value_and_how_many_replicas_are_right() -> None:
     assert cells == {"1.00\n2/6\n[0.50]", "0.99\n0/6", "diverged", "waiting"}
     assert "in brackets: published, Table 1, Someone 2025 (primary)" in caption[1]
     assert len(figure.axes[0].patches) == 4
+    assert figure.axes[1].get_ylabel() == "accuracy", "the scale says what it is of"
     _, caption = drawn(report_of(solved, partly), "heat", measure="success", length=1000)
     assert caption[0] == "share of replicas right on every word at length 1,000"
 
@@ -375,6 +377,30 @@ def test_help_for_plot_imports_no_matplotlib(
     assert "column (3.25 in)" in capsys.readouterr().out
     assert command(["plot", "runs", "--out", "a.svg"]) == 1
     assert "pip install '.[plot]'" in capsys.readouterr().err
+
+
+def test_rows_are_chosen_and_ordered_by_name_or_model() -> None:
+    names = ["gru", "lstm, hidden=8", "lstm, hidden=16", "mamba --layers 2"]
+    given = {
+        "mamba,gru": ["mamba --layers 2", "gru"],
+        "lstm": names[1:3],
+        "lstm, hidden=16": ["lstm, hidden=16"],
+    }
+    for text, expected in given.items():
+        assert names_among([text], names, "--rows") == expected
+    assert names_among(["lstm, hidden=16", "lstm"], names, "--rows") == names[2:0:-1]
+    for text, told in (("mambo", "Did you mean 'mamba'"), (" ", "names none")):
+        with pytest.raises(SettingsError, match=told):
+            names_among([text], names, "--rows")
+    both = report_of(entry_of("a", "S5"), entry_of("b", "S5"))
+    figure, _ = drawn(both.with_rows(["b", "a"]), "length")
+    assert legend_of(figure)[:2] == ["b", "a"]
+    assert legend_of(drawn(both.with_rows(["b"]), "length")[0])[:2] == ["b", "floor"]
+
+
+def test_a_single_panel_names_its_task() -> None:
+    figure, _ = drawn(report_of(entry_of("a", "S5")), "length")
+    assert figure.axes[0].get_title(loc="left") == "S5"
 
 
 def test_eval_draws_what_it_found_and_plot_what_it_kept(

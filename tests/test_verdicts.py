@@ -378,6 +378,26 @@ def test_a_horizon_is_known_between_tested_lengths() -> None:
     )
 
 
+def test_a_mean_over_a_range_of_lengths_is_known_between_those_that_were_tested() -> None:
+    shares = {100: 1.0, 200: 1.0, 300: 0.0, 400: 0.0, 500: 0.0}
+    others = [row_of(share, length=n, words=100_000) for n, share in shares.items() if n < 500]
+    last = row_of(0.0, words=100_000)
+    result = replace(
+        result_of(0.0, others=others), rows=(last,), curves=tuple(others), selected=last
+    )
+    table: dict[str, Any] = {"measure": "prefixes", "lengths": list(shares), "lengths_from": 1}
+    table["minutes"] = {"seeds": 3}
+
+    def found(number: float, **more: Any) -> Compared:
+        return compared(suite_of(**{**table, **more}, values={"LSTM": {"mod 5": number}}), result)
+
+    assert found(0.5).measured == 0.4  # as it is if the first error is at 201: at 299 it is 0.6
+    assert found(0.5, within=0.12).verdict == "agrees" and found(0.8).verdict == "differs"
+    assert found(0.5).why.startswith("100,000 test words at 5 lengths do not tell them apart")
+    late = found(0.0, lengths=[400, 500], lengths_from=301)
+    assert late.verdict == "agrees"  # at 300 none is right any more
+
+
 def test_the_plain_mapping_of_published_numbers_is_a_table_too() -> None:
     suite = Suite(
         title="One model",

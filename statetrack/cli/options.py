@@ -18,6 +18,7 @@ each, those of `statetrack train --model NAME`, behind its name:
 from __future__ import annotations
 
 import inspect
+import re
 import shlex
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -38,7 +39,13 @@ from statetrack.cli._usage import (
     refuse_unknown,
 )
 from statetrack.cli._usage import peek as peek
-from statetrack.errors import SettingsError, StatetrackError, UnknownNameError, nearest
+from statetrack.errors import (
+    SettingsError,
+    StatetrackError,
+    UnknownNameError,
+    nearest,
+    nearest_or_known,
+)
 from statetrack.runs import LOGS
 from statetrack.text import visible
 
@@ -394,6 +401,31 @@ def _logs(text: str) -> tuple[str, ...]:
 
 def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")] if text.strip() else []
+
+
+def names_among(given: Sequence[str], names: Sequence[str], option: str) -> list[str]:
+    """Those of some names that texts ask for, in the order in which they ask.
+
+    A text is a name, or several with commas between; what a name begins with, up to a comma or a
+    space, stands for all names that begin so: a model for all of its rows. Raises `SettingsError`
+    for one that there is not, with the nearest.
+    """
+    beginnings: dict[str, list[str]] = {}
+    for name in names:
+        beginnings.setdefault(re.split("[, ]", name)[0], []).append(name)
+    found: list[str] = []
+    for text in given:
+        for part in [text] if text in names else _split(text):
+            those = [part] if part in names else beginnings.get(part)
+            if those is None:
+                known = dict.fromkeys((*names, *beginnings))
+                raise SettingsError(
+                    f"{option}: there is no '{part}'.{nearest_or_known(part, known)}"
+                )
+            found += those
+    if not found:
+        raise SettingsError(f"{option}: names none.{nearest_or_known('', names)}")
+    return list(dict.fromkeys(found))
 
 
 def chosen_models(written: str, option: str = "--models") -> dict[str, Settings]:

@@ -49,6 +49,14 @@ def plot(
             "words, ...",
         ),
     ] = None,
+    rows: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rows",
+            metavar="NAMES",
+            help="Only these rows, in this order, with commas between, or models; repeatable.",
+        ),
+    ] = None,
     of: Annotated[
         Literal["selected", "median"],
         typer.Option(help="The replica that validation selected, or the median over its seeds."),
@@ -85,6 +93,7 @@ def plot(
     Examples:
         statetrack plot runs/mine --out accuracy.svg
         statetrack plot runs --kind heat --out table.pdf --width column --style paper
+        statetrack plot sweeps/mine --rows mamba,lstm --out curves.pdf
 
     """
     from statetrack.cli._terminal import print_json, require_writable
@@ -108,6 +117,8 @@ def plot(
     look.settings()
     require_writable(out, "--out")
     report = make_report(*runs, folder=folder, budget=budget)
+    if rows:
+        report = report.with_rows(options.names_among(rows, report.row_names, "--rows"))
     choice = Choice(of=of, length=length, axis=axis, measure=measure, published=published)
     chosen = kind or usual_kind(report, choice)
     caption = draw_report(report, chosen, out, choice, look)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from statetrack.errors import SettingsError
 from statetrack.evaluation import CHUNK, stream_of
 from statetrack.evidence.budget import SearchBudget, reading
-from statetrack.models import LinearModel, Rounded
+from statetrack.models import LinearModel, Rounded, require_module
 from statetrack.rounding import Rounding, load_rounding
 from statetrack.sources import Automaton, Floats, Source
 from statetrack.spec import Task, load_task
@@ -253,6 +253,7 @@ class Subject(Reader):
         device: torch.device | str | None = None,
         rounding: Rounding | str | Path | None = None,
     ) -> None:
+        model = require_module(model, "a search for evidence")
         self.rounding = None if rounding is None else load_rounding(rounding)
         self.unrounded = model
         if self.rounding is not None:

@@ -12,15 +12,19 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import safetensors.torch
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
+from statetrack.errors import SettingsError
 from statetrack.models._base import Scanning, SequenceModel, Stepping, numbers_in
+from statetrack.models._given import require_module
 from statetrack.plugins import explain_mistake
 from statetrack.settings import Settings
+from statetrack.spec import Task, load_task
 
 NUM_WORDS, LENGTH, NUM_REPLICAS, LONG = 3, 11, 3, 50
 
@@ -45,16 +49,27 @@ class Wrong(Exception):
 
 def check_model(
     model: type[SequenceModel] | nn.Module,
+    task: Task | str | Path | None = None,
     *,
-    num_symbols: int,
-    num_labels: int,
+    num_symbols: int | None = None,
+    num_labels: int | None = None,
     settings: Settings | None = None,
 ) -> list[Finding]:
     """Check a registered model's class (with its settings or the defaults), or a module.
 
-    The first finding is that logits can be computed and have the shape [B, T, C]; where that
-    fails, it is the only one. An exception that the model raises is a finding too.
+    It is checked on the symbols and labels of a task, or on so many. The first finding is that
+    logits can be computed and have the shape [B, T, C]; where that fails, it is the only one. An
+    exception that the model raises is a finding too.
+
+    Raises `SettingsError` for what is neither, and where symbols or labels are not given.
     """
+    if not (isinstance(model, type) and issubclass(model, SequenceModel)):
+        model = require_module(model, "check_model")
+    if task is not None:
+        source = load_task(task).source
+        num_symbols, num_labels = source.num_symbols, source.num_labels
+    if num_symbols is None or num_labels is None:
+        raise SettingsError("check_model: give a task, or num_symbols and num_labels")
     subject = _Subject(model, num_symbols, num_labels, settings)
     findings = [_found(name, check, subject) for name, check in FIRST.items()]
     if not all(finding.ok for finding in findings):

@@ -12,6 +12,7 @@ as a whole, in time proportional to T^2.
 
 Source: Vaswani et al. (2017), Attention Is All You Need, arXiv:1706.03762; rotary positions of
 Su et al. (2021), arXiv:2104.09864; ALiBi of Press, Smith & Lewis (2022), arXiv:2108.12409.
+Words that begin at random positions in training: Yang et al. (2026), arXiv:2608.13433.
 
 Parameters: 4 D^2 + 2 D M + D + M in each block with an MLP of width M, and D in each norm.
 
@@ -70,6 +71,11 @@ class TransformerSettings(BlockSettings):
     )
     max_positions: int = option(
         512, "Longest word that learned positions can read (not used by others).", min=1
+    )
+    random_offset: bool = option(
+        False,
+        "Whether each word of a training step begins at a random one of the learned positions, so "
+        "that positions beyond the training lengths are trained too (not used by others).",
     )
 
     @property
@@ -145,6 +151,7 @@ class Transformer(SequenceModel):
         self.positions = positions
         self.heads = settings.heads
         self.max_positions = settings.max_positions
+        self.random_offset = settings.random_offset
         self.embedding = nn.Embedding(num_symbols, width)
         self.learned: nn.Parameter | None = None
         if positions == "learned":
@@ -175,10 +182,18 @@ class Transformer(SequenceModel):
                     f"{setting('max_positions', self.max_positions)}: train with {length}, or take "
                     "other positions"
                 )
-            stream = stream + self.learned[:length]
+            stream = stream + self._positions(self.learned, symbols)
         if self.positions == "sinusoidal":
             stream = stream + torch.cat(waves(length, stream.shape[-1], stream), -1)
         return stream, distances(length, self.heads, stream) if self.positions == "alibi" else None
+
+    def _positions(self, learned: Tensor, symbols: Tensor) -> Tensor:
+        """The learned vectors of positions, [T, D], or [B, T, D] where words begin anywhere."""
+        num_words, length = symbols.shape
+        if not (self.random_offset and self.training and torch.is_grad_enabled()):
+            return learned[:length]
+        firsts = torch.randint(self.max_positions - length + 1, (num_words, 1))
+        return learned[firsts.to(symbols.device) + torch.arange(length, device=symbols.device)]
 
 
 def waves(length: int, width: int, like: Tensor) -> tuple[Tensor, Tensor]:

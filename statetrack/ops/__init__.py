@@ -44,9 +44,11 @@ from statetrack.ops.delta_rule import delta_rule_step as delta_rule_step
 from statetrack.ops.devices import Kernel as Kernel
 from statetrack.ops.devices import KernelChoice as KernelChoice
 from statetrack.ops.devices import choose_device as choose_device
+from statetrack.ops.devices import in_threads as in_threads
 from statetrack.ops.devices import keep_freed_memory as keep_freed_memory
 from statetrack.ops.devices import kernel_for as kernel_for
 from statetrack.ops.devices import natively as natively
+from statetrack.ops.devices import set_threads as set_threads
 from statetrack.ops.devices import why_not as why_not
 from statetrack.ops.diagonal import diagonal_recurrence as diagonal_recurrence
 from statetrack.ops.diagonal import gated_diagonal as gated_diagonal
@@ -121,6 +123,7 @@ __all__ = [
     "gated_attention",
     "gated_diagonal",
     "in_full_precision",
+    "in_threads",
     "join_lanes",
     "keep_freed_memory",
     "kernel_for",
@@ -130,6 +133,7 @@ __all__ = [
     "power_of_two",
     "rotation_recurrence",
     "rounded",
+    "set_threads",
     "sums_between",
     "turning_diagonal",
     "why_not",

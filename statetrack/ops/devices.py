@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal, TypeVar
 
 import torch
@@ -91,6 +92,44 @@ def choose_device(name: str) -> torch.device:
                 f"{setting('device', name)}: there are only {found} CUDA devices, from cuda:0"
             )
     return device
+
+
+SMALL = 1_000_000
+"""Weights of a population below which one thread is faster than several."""
+
+
+def num_threads(threads: int, num_weights: int) -> int:
+    """The threads of torch for so many weights, one for each processor at most.
+
+    0: one for a small number of weights, and torch's own number for a large one.
+    """
+    if not threads and num_weights >= SMALL:
+        return torch.get_num_threads()
+    return min(threads or 1, os.cpu_count() or 1)
+
+
+def set_threads(threads: int, num_weights: int) -> None:
+    """Set torch's number of threads to that of `num_threads`."""
+    torch.set_num_threads(num_threads(threads, num_weights))
+
+
+def in_threads(items: Iterator[Result], threads: int, num_weights: int) -> Iterator[Result]:
+    """The items, each computed with the threads of `num_threads`; others have what there was."""
+    own = num_threads(threads, num_weights)
+    try:
+        while True:
+            before = torch.get_num_threads()
+            torch.set_num_threads(own)
+            try:
+                item = next(items)
+            except StopIteration:
+                return
+            finally:
+                torch.set_num_threads(before)
+            yield item
+    finally:
+        if (close := getattr(items, "close", None)) is not None:
+            close()
 
 
 _TRIM_THRESHOLD = -1  # the names and numbers of glibc's malloc.h

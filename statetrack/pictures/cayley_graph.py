@@ -165,7 +165,7 @@ def _sample(generator: Generator, place: int) -> Sample:
 def _draw_graph(
     canvas: Canvas, generators: Sequence[Generator], places: Floats, named: Names
 ) -> None:
-    """Arrows; plain lines for a generator of order 2, heads at both ends where a symbol is back."""
+    """Arrows in the direction of a generator; plain lines for one of order 2."""
     bends = (0.0, 0.15, -0.15, 0.3, -0.3)
     for number, generator in enumerate(generators):
         for source, target in enumerate(generator.action.tolist()):

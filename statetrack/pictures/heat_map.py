@@ -67,7 +67,7 @@ def heat_figure(report: Report, choice: Choice, look: Look) -> CaptionedFigure:
     if not upright:
         above = max(_wide(name, size) for name in above_them) + size
     title = look.titled(f"{report.title}: {MEASURED[measure]} at length {length:,}")
-    bar = 5.0 * size if look.legend else 0.0
+    bar = 6.2 * size if look.legend else 0.0
     width = look.width * 72 if look.width else names + wide * len(columns) + bar + size
     letters = size
     if look.width and names + bar + 0.8 * wide * len(columns) > width:
@@ -105,7 +105,9 @@ def heat_figure(report: Report, choice: Choice, look: Look) -> CaptionedFigure:
             0.5 * size / width, 1 - 0.4 * size / height, title, va="top", size=1.1 * size, color=INK
         ).set_parse_math(False)
     if look.legend:
-        _draw_bar(figure, (width - 3.6 * size) / width, box, size / width, shades)
+        _draw_bar(
+            figure, (width - 4.8 * size) / width, box, size / width, shades, MEASURED[measure]
+        )
     return CaptionedFigure(figure, _caption(report, shown, length, measure, choice))
 
 
@@ -190,8 +192,10 @@ def _lines(entry: Entry, length: int, choice: Choice) -> list[str]:
     return lines
 
 
-def _draw_bar(figure: Figure, left: float, box: Sequence[float], width: float, shades: Any) -> None:
-    """The scale of shades, from 0 to 1, right of the table."""
+def _draw_bar(
+    figure: Figure, left: float, box: Sequence[float], width: float, shades: Any, label: str
+) -> None:
+    """The scale of shades, from 0 to 1, right of the table, and what it is of."""
     import numpy as np
 
     axes = figure.add_axes((left, box[1], width, box[3]))
@@ -205,6 +209,9 @@ def _draw_bar(figure: Figure, left: float, box: Sequence[float], width: float, s
     axes.set_xticks([])
     axes.yaxis.tick_right()
     axes.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
+    axes.yaxis.set_label_position("right")
+    tall = 72 * float(figure.get_figheight()) * box[3]
+    axes.set_ylabel(folded(label, max(8, int(tall / 6))), color=INK)
     for side in axes.spines.values():
         side.set_visible(False)
 

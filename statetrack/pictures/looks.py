@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-Manner = Literal["diagram", "cayley", "panels", "table", "matrix"]
+Manner = Literal["diagram", "mealy", "cayley", "panels", "table", "matrix"]
 """How a task can be drawn."""
 MANNERS: tuple[Manner, ...] = get_args(Manner)
 

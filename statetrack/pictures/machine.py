@@ -38,6 +38,8 @@ class DrawnMachine:
     asked: Booleans  # [S]
     title: str
     """The task, and how much of its automaton is drawn."""
+    outputs: tuple[tuple[str, ...], ...] | None = None  # [S, V]
+    """The label on every transition of a Mealy machine, empty where there is none."""
 
     @property
     def notes(self) -> list[str] | None:
@@ -72,6 +74,12 @@ class DrawnMachine:
         return [f"{' or '.join(places)}: the label{unscored}"]
 
     @property
+    def is_mealy(self) -> bool:
+        """Whether its states are those of an imported Mealy machine, each behind one output."""
+        pairs = zip(self.states, self.notes or [""] * len(self.states), strict=True)
+        return any(note and state.endswith(f"@{note}") for state, note in pairs)
+
+    @property
     def leaves_out(self) -> bool:
         """Whether some symbol is never drawn in some state, so that its transition is left out."""
         return bool((self.delta < 0).any())
@@ -90,6 +98,42 @@ class DrawnMachine:
         words make, fixes the start: the group acts regularly.
         """
         return self.is_group and group_of(self.delta, len(self.states)) is not None
+
+
+def mealy_form(drawn: DrawnMachine) -> DrawnMachine:
+    """The machine with labels on its transitions, which has no state for the sake of a label.
+
+    States that behave alike from the next symbol on are one, named as before the output behind
+    their names.
+    """
+    notes = drawn.notes or list(drawn.states)
+    told = [[notes[target] if target >= 0 else "" for target in row] for row in drawn.delta]
+    classes = np.zeros(len(drawn.states), np.int64)
+    while True:
+        reached = np.where(drawn.delta >= 0, classes[drawn.delta], -1).tolist()
+        found: dict[object, int] = {}
+        signs = [(tuple(row), tuple(said)) for row, said in zip(reached, told, strict=True)]
+        refined = np.array([found.setdefault(sign, len(found)) for sign in signs])
+        if len(found) == classes.max() + 1:
+            break
+        classes = refined
+    first = [int(np.flatnonzero(classes == each)[0]) for each in range(len(found))]
+    names = [drawn.states[state].rpartition("@")[0] or drawn.states[state] for state in first]
+    if len({*names}) < len(names):
+        names = [drawn.states[state] for state in first]
+    number = "1 state" if len(first) == 1 else f"{len(first)} states"
+    return DrawnMachine(
+        states=tuple(names),
+        symbols=drawn.symbols,
+        delta=np.where(drawn.delta[first] >= 0, classes[drawn.delta[first]], -1),
+        start=int(classes[drawn.start]),
+        labels=None,
+        second=None,
+        asked=np.ones(len(first), bool),
+        title=f"{drawn.title.rpartition(': ')[0]}: Mealy machine of {number}, "
+        f"{len(drawn.symbols)} symbols",
+        outputs=tuple(tuple(told[state]) for state in first),
+    )
 
 
 def group_of(delta: Integers, most: int) -> Integers | None:
@@ -170,13 +214,14 @@ class Generator:
 
     @property
     def heads(self) -> int:
-        """How many heads its lines have: at both ends where a symbol leads back."""
-        return 0 if self.order == 2 else 2 if self.back else 1
+        """How many heads its lines have: one, in its direction, unless it is its own inverse."""
+        return 0 if self.order == 2 else 1
 
     @property
     def text(self) -> str:
-        """Its symbols, and those that lead back."""
-        return ", ".join(self.symbols) + (f" (back: {', '.join(self.back)})" if self.back else "")
+        """Its symbols, and those that lead against its arrows."""
+        against = f" (against it: {', '.join(self.back)})" if self.back else ""
+        return ", ".join(self.symbols) + against
 
 
 def generators_of(table: Integers, symbols: Sequence[str]) -> list[Generator]:

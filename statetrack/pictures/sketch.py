@@ -322,7 +322,7 @@ class Sketch:
         height = self.look.height
         if height is None:
             height = down * min(3.2, self.width / self.beside / self.wide)
-            height += 0.3 * line if len(self.panels) == 1 else down * 1.5 * line
+            height += down * 1.5 * line
             height += 2.0 * line if self.title else 0.0
             if self.look.legend and self.labels:
                 height += 1.35 * line * -(-len(self.labels) // self.legend_columns)
@@ -334,9 +334,8 @@ class Sketch:
         axes = axes[: len(self.panels)]
         for number, (panel, name) in enumerate(zip(axes, self.panels, strict=True)):
             panel.tick_params(colors=INK, labelbottom=number + self.beside >= len(axes))
-            if len(self.panels) > 1:
-                wide = 0.92 * (72 * self.width - self.left) / self.beside
-                panel.set_title(folded(name, int(wide / size / LETTERS)), parse_math=False)
+            wide = 0.92 * (72 * self.width - self.left) / self.beside
+            panel.set_title(folded(name, int(wide / size / LETTERS)), parse_math=False)
         if self.title:
             letters = 72 * self.width / size / LETTERS / 1.2
             figure.suptitle(

@@ -78,12 +78,17 @@ def state_diagram(drawn: DrawnMachine, room: Room) -> Canvas:
     unit = layout(edges, drawn.start)
     names = _names(drawn)
     ways = list(ways_to_name(canvas, names, NAME))
-    symbols = [list(drawn.symbols), [_letter(place) for place in range(len(drawn.symbols))]]
-    if len(drawn.symbols) == 1 or max(map(len, drawn.symbols)) <= 2:
-        symbols = symbols[:1]
-    for marks, named in itertools.product(symbols, ways):
+    outputs = list(dict.fromkeys(said for row in drawn.outputs or () for said in row if said))
+    full = _Marks(list(drawn.symbols), outputs)
+    short = _Marks(
+        [_letter(place) for place in range(len(drawn.symbols))],
+        [str(place) for place in range(1, len(outputs) + 1)],
+    )
+    known = [*drawn.symbols, *outputs]
+    is_short = len(known) == 1 or max(map(len, known)) <= 2
+    for marks, named in itertools.product([full] if is_short else [full, short], ways):
         moves = {
-            pair: _lines([marks[symbol] for symbol in found])
+            pair: _text_of(drawn, pair[0], found, marks, outputs)
             for pair, found in moves_of(drawn).items()
         }
         step, fits = _step(canvas, unit, moves, named.shape, room)
@@ -100,15 +105,38 @@ def state_diagram(drawn: DrawnMachine, room: Room) -> Canvas:
         _draw_state(canvas, drawn, state, place, named)
     _write_symbols(canvas, arrows, places, named.shape)
     entries = []
-    if marks != list(drawn.symbols):
-        entries += list(zip(marks, drawn.symbols, strict=True))
+    if marks is not full:
+        entries += list(zip(marks.symbols, drawn.symbols, strict=True))
+        entries += list(zip(marks.outputs, outputs, strict=True))
     if named.key:
-        full = drawn.full_names if _writes_labels(drawn) else drawn.states
-        entries += list(zip(named.texts, full, strict=True))
+        whole = drawn.full_names if _writes_labels(drawn) else drawn.states
+        entries += list(zip(named.texts, whole, strict=True))
     if entries:
         write_key(canvas, entries, room)
     canvas.write_caption(_caption(drawn, named.key))
     return canvas
+
+
+class _Marks(NamedTuple):
+    """What stands for symbols and for outputs at arrows."""
+
+    symbols: Sequence[str]
+    outputs: Sequence[str]
+
+
+def _text_of(
+    drawn: DrawnMachine, source: int, symbols: Sequence[int], marks: _Marks, outputs: Sequence[str]
+) -> str:
+    """The symbols of an arrow; of a Mealy machine those with one output before it: `a, b / x`."""
+    if drawn.outputs is None:
+        return _lines([marks.symbols[symbol] for symbol in symbols])
+    by_output: dict[str, list[str]] = {}
+    for symbol in symbols:
+        by_output.setdefault(drawn.outputs[source][symbol], []).append(marks.symbols[symbol])
+    return "\n".join(
+        f"{_lines(names)} / {marks.outputs[outputs.index(said)]}"
+        for said, names in by_output.items()
+    )
 
 
 def _names(drawn: DrawnMachine) -> list[str]:
@@ -161,7 +189,7 @@ def _writes_labels(drawn: DrawnMachine) -> bool:
 
 
 def _caption(drawn: DrawnMachine, numbered: bool) -> list[str]:
-    lines = []
+    lines = ["symbol / output"] if drawn.outputs is not None else []
     if numbered and _writes_labels(drawn):
         lines += drawn.said_of_labels
     elif _writes_labels(drawn):

@@ -23,6 +23,7 @@ from statetrack.pictures.machine import (
     few_generators,
     group_of,
     lines_at_a_node,
+    mealy_form,
     symbol_generators,
 )
 from statetrack.pictures.state_diagram import moves_of, panels_of, state_diagram, symbol_panels
@@ -77,6 +78,8 @@ def draw_task(
     drawn = drawn_machine(task)
     manner, why = _chosen(task, drawn) if plot_as is None else (plot_as, "")
     way = WAYS[manner]
+    if manner == "mealy":
+        drawn = mealy_form(drawn)
     if refusal := way.refusal(drawn):
         raise TaskError(f"task '{task.name}'{refusal}")
     notes = [why] if why else []
@@ -120,10 +123,9 @@ def _chosen(task: Task, drawn: DrawnMachine) -> tuple[Manner, str]:
             return "cayley", ""
         if len(generators) > 1:
             return "cayley", ""
-    most = FEW_MOVES if num_states <= FEW_STATES else LEGIBLE_MOVES
-    moves = moves_of(drawn)
-    legible = sum(a != b for a, b in moves) <= most * num_states <= most * LEGIBLE_STATES
-    if legible and max(map(len, moves.values())) <= LEGIBLE_SYMBOLS:
+    if drawn.is_mealy and _is_legible(mealy_form(drawn)):
+        return "mealy", ""
+    if _is_legible(drawn):
         return "diagram", ""
     if num_states <= MOST_IN_TABLE and num_symbols <= MOST_IN_TABLE:
         width, height = table_size(drawn)
@@ -139,6 +141,14 @@ def _chosen(task: Task, drawn: DrawnMachine) -> tuple[Manner, str]:
         f"{num_states:,} states x {num_symbols:,} symbols: a table would not fit a page, so a "
         "matrix shows which states lead to which",
     )
+
+
+def _is_legible(drawn: DrawnMachine) -> bool:
+    """Whether a diagram has few enough states, arrows and symbols to be chosen."""
+    num_states, moves = len(drawn.states), moves_of(drawn)
+    most = FEW_MOVES if num_states <= FEW_STATES else LEGIBLE_MOVES
+    few = sum(a != b for a, b in moves) <= most * num_states <= most * LEGIBLE_STATES
+    return few and max(map(len, moves.values())) <= LEGIBLE_SYMBOLS
 
 
 def _take(*manners: Manner) -> str:
@@ -223,6 +233,7 @@ class Way(NamedTuple):
 
 WAYS: Mapping[Manner, Way] = {
     "diagram": Way("state diagram", _no_diagram, state_diagram),
+    "mealy": Way("state diagram", _no_diagram, state_diagram),
     "cayley": Way("Cayley graph", _no_cayley_graph, partial(cayley_graph, most=MOST_ELEMENTS)),
     "panels": Way("symbols in panels", _no_panels, symbol_panels),
     "table": Way("transition table", _no_table, transition_table),

@@ -131,7 +131,7 @@ def gather_runs(paths: Iterable[Path]) -> Report:
     rows, columns = in_order(asked, places)
     newest = newest_lengths(entries)
     return Report(
-        title="1 run" if len(entries) == 1 else f"{len(entries)} runs",
+        title=_title(entries),
         entries=entries,
         row_names=tuple(rows),
         column_names=tuple(columns),
@@ -175,6 +175,14 @@ def gather_suite(
         differences=departures_from_paper(suite, points),
         training=_training(entries, [one.experiment for one in read]),
     )
+
+
+def _title(entries: Sequence[Entry]) -> str:
+    """The model and the task of a single run, or how many runs there are."""
+    if len(entries) == 1:
+        (one,) = entries
+        return f"{one.row} on {one.column}" if one.row else "1 run"
+    return f"{len(entries)} runs"
 
 
 def _shown_lengths(suite: Suite, entries: Sequence[Entry]) -> tuple[int, ...]:

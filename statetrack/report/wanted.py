@@ -10,6 +10,7 @@ from typing import Any
 from statetrack.errors import SettingsError, nearest_or_known
 from statetrack.report.entries import Also, Gathered, Measure, Over
 from statetrack.report.html import page
+from statetrack.report.html.fragment import table_html
 from statetrack.report.matrix import ALSO, OF_SELECTED, matrix_of
 from statetrack.report.plain_values import COLUMNS, MAIN, chosen_columns, long_form, to_json
 from statetrack.report.table import FORMATS, Document, Line, Table
@@ -176,7 +177,7 @@ def _cells(row: Line | Sequence[Any]) -> Sequence[Any]:
     return row.cells if isinstance(row, Line) else row
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Report(Gathered):
     """The entries of a report, and how their table is read.
 
@@ -188,6 +189,19 @@ class Report(Gathered):
     `departures` how training and testing differ from those of `reference`, and `differences` the
     settings in which they do, with both values. `command` is the one that makes the report.
     """
+
+    def with_rows(self, names: Sequence[str]) -> Report:
+        """The report of some rows alone, in this order."""
+        kept = tuple(entry for entry in self.entries if entry.row in names)
+        return replace(self, row_names=tuple(names), entries=kept)
+
+    def __repr__(self) -> str:
+        """The table, as it is printed in a width of 80."""
+        return str(Wanted().of_report(self))
+
+    def _repr_html_(self) -> str:
+        """The table for a notebook."""
+        return table_html(matrix_of(self))
 
     def to_markdown(self, **wanted: Any) -> str:
         """The table as Markdown; `wanted` are the fields of `statetrack.report.Wanted`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import os
 import platform
 import re
 import subprocess
@@ -17,21 +16,6 @@ if TYPE_CHECKING:
     import torch
 
     from statetrack.models import SequenceModel
-
-SMALL = 1_000_000
-"""Weights of a population below which one thread is faster than several."""
-
-
-def prepare_cpu(threads: int, num_weights: int) -> None:
-    """Set torch's number of threads, one for each processor at most.
-
-    0: one for a small number of weights.
-    """
-    import torch
-
-    if threads or num_weights < SMALL:
-        torch.set_num_threads(min(threads or 1, os.cpu_count() or 1))
-
 
 PACKAGES = {"fla": "fla-core", "native": "numba"}
 """The package that an implementation of the recurrences comes with."""

@@ -30,14 +30,14 @@ from torch import Tensor
 import statetrack
 from statetrack.algebra import merging_in
 from statetrack.errors import RunError, SettingsError, StatetrackWarning, setting
-from statetrack.evaluation import evaluate
+from statetrack.evaluation import evaluate, require_words, rising_lengths
 from statetrack.evidence import Evidence, Exhaustive, Failure, Subject, WorstCase
 from statetrack.models import MODELS, WITH_KERNEL, SequenceModel, recurrence_of
-from statetrack.ops import choose_device, keep_freed_memory
+from statetrack.ops import choose_device, keep_freed_memory, set_threads
 from statetrack.rounding import Rounding
 from statetrack.runs import files, locking
 from statetrack.runs.config import Experiment
-from statetrack.runs.environment import environment, prepare_cpu, timestamp
+from statetrack.runs.environment import environment, timestamp
 from statetrack.runs.facts import RunFacts
 from statetrack.runs.folder import RUNS, RunFolder, drop_replaced, require_new
 from statetrack.runs.loggers._opening import Logs, logging, require_logs
@@ -56,6 +56,7 @@ from statetrack.runs.shortcuts import strongest_by_length
 from statetrack.runs.tensors import Stored, Unfinished, check_state, summary_of
 from statetrack.spec import Task, file_in, folder_name, load_task
 from statetrack.training import (
+    Pending,
     Population,
     Record,
     SeedStreams,
@@ -114,6 +115,7 @@ class Run(RunFacts):
         """
         if isinstance(settings.get("task"), Path):
             settings["task"] = settings["task"].as_posix()
+        _require_names(settings)
         start = None if start_from is None else WarmStart.of(start_from)
         if experiment is None:
             settings = ({} if start is None else start.settings) | settings
@@ -296,7 +298,7 @@ class Run(RunFacts):
         """
         self._refuse_if_finished()
         require_logs(log)
-        return self._train(stop, checkpoint_seconds, log)
+        return Pending(self._train(stop, checkpoint_seconds, log), UNUSED)
 
     def _train(
         self, stop: Callable[[], bool], checkpoint_seconds: float, log: Sequence[str]
@@ -416,7 +418,7 @@ class Run(RunFacts):
         )
         keep_freed_memory()
         model = make_replica(self.experiment, self.task, to_read=True).to(self.device).eval()
-        prepare_cpu(self.experiment.training.threads, sum(p.numel() for p in model.parameters()))
+        set_threads(self.experiment.training.threads, sum(p.numel() for p in model.parameters()))
         stored = Stored(weights, model)
         stored_in = "weights.safetensors" if self.unfinished is None else "checkpoint.pt"
         if (wrong := stored.difference(len(summary.replicas))) is not None:
@@ -438,7 +440,7 @@ class Run(RunFacts):
 
     def evaluate(
         self,
-        lengths: Sequence[int],
+        lengths: Sequence[int] | int,
         *,
         num_words: int = 2000,
         seed: int = 0,
@@ -468,7 +470,7 @@ class Run(RunFacts):
 
     def score(
         self,
-        lengths: Sequence[int],
+        lengths: Sequence[int] | int,
         *,
         num_words: int = 2000,
         seed: int = 0,
@@ -492,12 +494,14 @@ class Run(RunFacts):
         not finished, or where all replicas diverged and not `everyone` is asked for.
         """
         tested = self.tested(task, words)
-        summary, lengths = self.summary, sorted(set(lengths))
+        summary = self.summary
         chosen = replicas
         if chosen is None:
             chosen = summary.trained if everyone else (self.selected.replica,)
         if not chosen:
             return
+        lengths = rising_lengths(lengths, "Run.evaluate")
+        require_words(num_words, "Run.evaluate")
         shortcuts = strongest_by_length(self.words, tested, lengths, num_words, seed)
         merging = merging_in(tested.source, lengths[-1])
         kept = keep and rounding is None
@@ -511,6 +515,7 @@ class Run(RunFacts):
                 num_words=num_words,
                 seed=seed,
                 device=self.device,
+                threads=self.experiment.training.threads,
                 rounding=rounding,
             ):
                 name, accuracy = shortcuts.get(score.length, (None, None))
@@ -697,7 +702,7 @@ def prepare(
 
     population = Population(make, experiment.replicas, device)
     check_logits(population.model, task, device)
-    prepare_cpu(experiment.training.threads, sum(v.numel() for v in population.parameters.values()))
+    set_threads(experiment.training.threads, sum(v.numel() for v in population.parameters.values()))
     words = words or TaskWords(task, experiment.data, experiment.training)
     return Prepared(population, *words.on(device))
 
@@ -771,6 +776,29 @@ def _difference(theirs: Sequence[str], ours: Sequence[str]) -> str:
         place for place, pair in enumerate(zip(theirs, ours, strict=True)) if len({*pair}) == 2
     )
     return f"number {place} is '{theirs[place]}' and not '{ours[place]}'"
+
+
+def _require_names(settings: Mapping[str, Any]) -> None:
+    """Raise `SettingsError` where a module or a task is given in place of its name."""
+    model, task = settings.get("model"), settings.get("task")
+    if model is not None and not isinstance(model, str):
+        kind = model.__name__ if isinstance(model, type) else type(model).__name__
+        raise SettingsError(
+            f"Run.start: 'model' is the name of a registered model, and {kind} is none: "
+            "statetrack.fit trains a module in memory; for a run, register its class in a file and "
+            "load that by statetrack.load_plugin"
+        )
+    if task is not None and not isinstance(task, str):
+        raise SettingsError(
+            f"Run.start: 'task' is a task's name or the path of its file (given: a "
+            f"{type(task).__name__}): write it to a file by its document(), and give the path"
+        )
+
+
+UNUSED = (
+    "Run.train: nothing was trained, since a step is taken as the iterator asks for records: loop "
+    "over it, as in `for record in run.train(): ...`"
+)
 
 
 def new_paths(experiment: Experiment, task: Task) -> Iterator[Path]:

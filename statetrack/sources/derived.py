@@ -37,6 +37,9 @@ LARGEST_CASCADE = 8192
 COPY = "@"
 """Stands in the name of a copy, between the name of what it is a copy of and its own mark."""
 
+BEFORE = ">"
+"""Stands in the name of a state of `delayed`, between those before and after the last symbol."""
+
 States = tuple[int, ...]
 """A state of each automaton of a cascade, or of those before one."""
 
@@ -140,6 +143,34 @@ def cascade(
         scored=[
             all(automata[place].scored[state[place]] for place in labelled) for state in states
         ],
+    )
+
+
+def delayed(automaton: Automaton) -> Automaton:
+    """The label after every word is that after the word without its last symbol.
+
+    Its states are pairs: that before the last symbol, and that after it. Words are drawn, and
+    positions scored, as those of the automaton.
+    """
+    start = automaton.start
+
+    def step(pair: tuple[int, int], symbol: int) -> tuple[int, int]:
+        return pair[1], int(automaton.delta[pair[1], symbol])
+
+    pairs, table = explore(
+        (start, start), range(automaton.num_symbols), step, most=automaton.delta.size + 1
+    )
+    before, after = (np.array(part) for part in zip(*pairs, strict=True))
+    return Automaton(
+        table,
+        automaton.output[before],
+        symbols=automaton.symbols,
+        states=[f"{automaton.states[one]}{BEFORE}{automaton.states[two]}" for one, two in pairs],
+        labels=automaton.labels,
+        weights=automaton.weights[after],
+        scored=automaton.scored[after],
+        slips=automaton.slips[after] if automaton.can_slip else None,
+        slip_rate=automaton.slip_rate,
     )
 
 

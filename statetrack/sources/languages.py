@@ -20,10 +20,10 @@ import numpy.typing as npt
 from statetrack.errors import TaskError
 from statetrack.sources.arrays import Booleans, Integers
 from statetrack.sources.automaton import Automaton
-from statetrack.sources.derived import COPY, minimise
+from statetrack.sources.derived import COPY, delayed, minimise
 from statetrack.sources.graphs import explore, reaching
 
-LabelForm = Literal["membership", "next-symbols"]
+LabelForm = Literal["membership", "next-symbols", "states", "states-before"]
 WordForm = Literal["uniform", "members", "mixed"]
 
 SLIP_RATE: Final = 0.25
@@ -46,7 +46,9 @@ def language(
 
     - `membership`: 1 where the word so far is a member, 0 where it is not;
     - `next-symbols`: the set of legal symbols, such as `ab`, with commas between symbols where one
-      is longer than a letter; `none` in a dead state.
+      is longer than a letter; `none` in a dead state;
+    - `states`: the state of the smallest automaton of membership;
+    - `states-before`: that before the last symbol, which does not tell the label then.
 
     Words are
 
@@ -69,12 +71,17 @@ def language(
     words are drawn from legal symbols.
     """
     table, members = np.array(delta, np.int64), np.array(accepting, bool)
+    if labels == "states-before":
+        return minimise(delayed(language(delta, accepting, symbols, "states", words)))
+    if labels == "states":
+        smallest = minimise(Automaton(table, members.astype(np.int64)))
+        table, members = smallest.delta.astype(np.int64), smallest.output.astype(bool)
     alive = reaching(table, members)
     if not alive[0]:
         raise TaskError("the language has no member")
     legal = alive[table] & alive[:, None]
-    outputs, label_names = _labels(labels, members, legal, symbols)
     names = _state_names(alive)
+    outputs, label_names = _labels(labels, members, legal, symbols, names)
     if words == "uniform":
         return minimise(
             Automaton(table, outputs, symbols=symbols, states=names, labels=label_names)
@@ -111,11 +118,17 @@ def can_be_left(delta: npt.ArrayLike, accepting: npt.ArrayLike) -> bool:
 
 
 def _labels(
-    form: LabelForm, members: Booleans, legal: Booleans, symbols: Sequence[str]
+    form: LabelForm,
+    members: Booleans,
+    legal: Booleans,
+    symbols: Sequence[str],
+    states: Sequence[str],
 ) -> tuple[Integers, list[str]]:
     """The label of every state, and the labels' names."""
     if form == "membership":
         return members.astype(np.int64), ["0", "1"]
+    if form == "states":
+        return np.arange(len(states)), list(states)
     comma = "," if any(len(symbol) > 1 for symbol in symbols) else ""
     sets = [comma.join(np.array(symbols)[row]) or "none" for row in legal]
     names = list(dict.fromkeys(sets))

@@ -76,6 +76,11 @@ def load_task(text: str | Path | Task) -> Task:
     """
     if isinstance(text, Task):
         return text
+    if not isinstance(text, str | Path):
+        raise TaskError(
+            "a task is given by its name, by the path of its file or as a statetrack.Task (given: "
+            f"a {type(text).__name__})"
+        )
     text = text.as_posix() if isinstance(text, Path) else text.strip()
     names.check_length(text)
     if names.is_product(text):
@@ -304,6 +309,9 @@ def _regex(body: str, values: Mapping[str, Any], where: str) -> tuple[str, dict[
     asked = "Whether the word so far matches"
     if values.get("labels") == "next-symbols":
         asked = "Which symbols can come next in"
+    if values.get("labels") in ("states", "states-before"):
+        before = ", before the last symbol," if values["labels"] == "states-before" else ""
+        asked = f"Which state is reached{before} in the smallest automaton of"
     title = f"{asked} {shortened(body)}"
     return _with_values(body, said), {"pattern": body, "words": own, **values}, title
 

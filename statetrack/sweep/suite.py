@@ -82,6 +82,13 @@ class PublishedTable(Settings):
     )
     of: Of = option("selected", "Of which of our replicas the number is compared.")
     lengths: Lengths = option((), "The lengths whose mean it is; by default the suite's length.")
+    lengths_from: int | None = option(
+        None,
+        "For `prefixes`: the number is the mean over all lengths from this one to the last of "
+        "`lengths`. Shares of right words fall with length, so that between two tested lengths "
+        "they are those at its ends at most and at least.",
+        min=1,
+    )
     threshold: float = option(0.9, "The accuracy that `horizon` asks for.", above=0, max=1)
     tested: Lengths = option(
         (),

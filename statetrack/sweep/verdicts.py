@@ -458,6 +458,11 @@ class _Beside:
             return None
         ranges = [_scored(rows[length], self.table.measure) for length in self.lengths]
         found = _Range(*map(fmean, zip(*ranges, strict=True)))
+        if self.table.lengths_from is not None:
+            shorter = [length for length in rows if length < self.table.lengths_from]
+            first = _scored(rows[max(shorter)], self.table.measure).high if shorter else 1.0
+            highs = [first, *(each.high for each in ranges[:-1])]
+            found = found._replace(high=max(found.high, fmean(highs)))
         return None if math.isnan(found.value) else found
 
     def _horizon(self, rising: Sequence[EvaluationRow]) -> _Range:
@@ -490,6 +495,8 @@ class _Beside:
             said = "1 test word does" if words == 1 else f"{words:,} test words do"
         if not self._is_horizon:
             interval = f"{rounded_down(measured.low)} to {rounded_up(measured.high)}"
+            if self.table.lengths_from is not None:
+                said = f"{said.removesuffix(' do')} at {len(self.lengths)} lengths do"
             return f"{said} not tell them apart: 95 % interval {interval}"
         after = min((n for n in _lengths(result) if n > measured.value), default=math.inf)
         if (measured.low, measured.high) != (measured.value, after):
@@ -561,12 +568,13 @@ class _Beside:
     def _theorem(self, ours: Experiment, paper: Experiment | None) -> str:
         """Why neither model can have more than published; empty where theory leaves it open.
 
-        It says so of failures beyond the training lengths, which no theorem forbids to fit.
+        It says so of failures that reach beyond the training lengths, which no theorem forbids to
+        fit.
         """
         if self._is_horizon:
             fails_by = self._agreeing.high
         else:
-            fails_by = min(self.lengths) if self._agreeing.high < 1 else math.inf
+            fails_by = max(self.lengths) if self._agreeing.high < 1 else math.inf
         if math.isinf(fails_by) or fails_by <= words_and_lengths(ours).lengths.longest:
             return ""
         place = self.row, self.column

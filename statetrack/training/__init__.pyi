@@ -1,11 +1,15 @@
 """The public names of `statetrack.training`: other packages import these, from here alone."""
 
+from .api import Fit as Fit
 from .api import check_logits as check_logits
+from .api import fit as fit
 from .api import train as train
+from .keywords import TrainingKeywords as TrainingKeywords
 from .losses import accuracy as accuracy
 from .losses import finite_answers as finite_answers
 from .losses import words_right as words_right
 from .optimisers import OptimiserKind as OptimiserKind
+from .pending import Pending as Pending
 from .population import Population as Population
 from .population import schedule_factor as schedule_factor
 from .records import Finish as Finish

@@ -7,67 +7,129 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import nn
 
 from statetrack.errors import SettingsError, StatetrackWarning
-from statetrack.models import SequenceModel
-from statetrack.ops import choose_device
+from statetrack.models import SequenceModel, reading, require_module
+from statetrack.ops import choose_device, in_threads
 from statetrack.settings import build
 from statetrack.spec import Task, load_task
+from statetrack.training.keywords import TrainingKeywords
+from statetrack.training.pending import Pending
 from statetrack.training.population import Population
 from statetrack.training.records import Record, replicas_of
 from statetrack.training.settings import DataSettings, TrainSettings
 from statetrack.training.trainer import Trainer
 from statetrack.training.words import TaskWords
 
-OF_RUNS = ("checkpoint_every", "threads")
+OF_RUNS = ("checkpoint_every",)
 """Settings that have no meaning for one module in memory."""
 
+UNUSED = (
+    "train: nothing was trained, since a step is taken as the iterator asks for records: loop over "
+    "it, or call statetrack.fit, which trains to the end"
+)
 
-def train(model: nn.Module, task: Task | str | Path, **settings: Any) -> Iterator[Record]:
-    """Train any module from symbols [B, T] to logits [B, T, C], in place; yield records.
+
+@dataclass(frozen=True)
+class Fit:
+    """What `fit` did: `steps` of training, and the best validation, whose weights the module has.
+
+    `records` are those that `train` yields. `best_step` is 0 and the validation None where training
+    diverged, `diverged_at` the first step whose loss was not finite (0: none). `stopped` says why
+    training ended early, and is empty where it did not.
+    """
+
+    steps: int
+    best_step: int
+    validation_accuracy: float | None
+    validation_loss: float | None
+    stopped: str
+    diverged_at: int
+    records: tuple[Record, ...] = field(repr=False)
+
+
+def fit(model: nn.Module, task: Task | str | Path, **settings: Unpack[TrainingKeywords]) -> Fit:
+    """Train any module from symbols [B, T] to logits [B, T, C], in place, to the end.
 
     `task` is a task or its name. `settings` are those of `DataSettings` and `TrainSettings`, with
-    one seed and one learning rate (`lrs`); defaults are the model's `training_defaults`, if it has
-    any, and then those of the classes. `device` is by default that of the module's first parameter.
-    Once the iterator ends, or is closed, the module has the weights that were best on the
-    validation words, which have the training lengths. torch's global generator is seeded with
-    `seed`.
+    one seed and one learning rate (`lrs=0.01`); defaults are the model's `training_defaults`, if it
+    has any, and then those of the classes. `device` is by default that of the module's first
+    parameter; `threads` are those of the CPU, by default one for a module of less than a million
+    weights, as in runs. At the end the module has the weights that were best on the validation
+    words, which have the training lengths. torch's global generator is seeded with `seed`.
 
-    Raises `SettingsError` for a setting that does not exist, or that belongs to a run
-    (`statetrack.Run`), and where the logits are not [B, T, C]; warns where the module is not
-    causal, and where training diverged: the module then has its initial weights again.
+    Raises `SettingsError` for what is no module, for a setting that does not exist, or that belongs
+    to a run (`statetrack.Run`), where the module does not read the task's symbols, and where the
+    logits are not [B, T, C]; warns where the module is not causal, and where training diverged: the
+    module then has its initial weights again.
     """
-    for name in OF_RUNS:
-        if name in settings:
-            raise SettingsError(f"train: '{name}' is a setting of runs: use statetrack.Run")
-    own = model.training_defaults if isinstance(model, SequenceModel) else {}
-    values = {**own, **settings}
-    words = {key: values.pop(key) for key in DataSettings.model_fields if key in values}
-    training = build(TrainSettings, values, "train")
-    if training.seeds != 1 or len(training.lrs) != 1:
-        raise SettingsError(
-            "train: one module has one seed and one learning rate: for more, use statetrack.Run"
-        )
-    if "device" in settings:
-        device = choose_device(training.device)
-    else:
-        device = next(model.parameters()).device
-    return _train(
-        model, TaskWords(load_task(task), build(DataSettings, words, "train"), training), device
+    trainer, items = _begun(model, task, dict(settings), "fit")
+    records = tuple(items)
+    progress = trainer.progress[0]
+    return Fit(
+        steps=trainer.step,
+        best_step=progress.best_step,
+        validation_accuracy=progress.best_accuracy if progress.best_step else None,
+        validation_loss=progress.best_loss if progress.best_step else None,
+        stopped=progress.stopped,
+        diverged_at=progress.diverged_at,
+        records=records,
     )
 
 
-def _train(model: nn.Module, words: TaskWords, device: torch.device) -> Iterator[Record]:
-    settings, was_training = words.training, model.training
-    check_logits(model.to(device), words.task, device)
-    population = Population(lambda: model, replicas_of([settings.seed], settings.lrs), device)
-    trainer = Trainer(population, *words.on(device), settings, device)
-    torch.manual_seed(settings.seed)
+def train(
+    model: nn.Module, task: Task | str | Path, **settings: Unpack[TrainingKeywords]
+) -> Iterator[Record]:
+    """Train as `fit` does, step by step: an iterator of records, which trains as it is iterated.
+
+    Arguments and errors are those of `fit`. Once the iterator ends, or is closed, the module has
+    the weights that were best on the validation words. Warns where it is dropped before its first
+    record: nothing was trained then.
+    """
+    _, items = _begun(model, task, dict(settings), "train")
+    return Pending(items, UNUSED)
+
+
+def _begun(
+    model: nn.Module, task: Task | str | Path, settings: dict[str, Any], where: str
+) -> tuple[Trainer, Iterator[Record]]:
+    """What trains a module, at its start, and its records; nothing of the module has changed."""
+    model = require_module(model, where)
+    for name in OF_RUNS:
+        if name in settings:
+            raise SettingsError(f"{where}: '{name}' is a setting of runs: use statetrack.Run")
+    own = model.training_defaults if isinstance(model, SequenceModel) else {}
+    values = {**own, **settings}
+    words = {key: values.pop(key) for key in DataSettings.model_fields if key in values}
+    training = build(TrainSettings, values, where)
+    if training.seeds != 1 or len(training.lrs) != 1:
+        raise SettingsError(
+            f"{where}: one module has one seed and one learning rate: for more, use statetrack.Run"
+        )
+    parameters = list(model.parameters())
+    if not parameters:
+        raise SettingsError(
+            f"{where}: {type(model).__name__} has no parameters, so there is nothing to train"
+        )
+    device = choose_device(training.device) if "device" in settings else parameters[0].device
+    drawn = TaskWords(load_task(task), build(DataSettings, words, where), training)
+    check_logits(model.to(device), drawn.task, device)
+    population = Population(lambda: model, replicas_of([training.seed], training.lrs), device)
+    trainer = Trainer(population, *drawn.on(device), training, device)
+    num_weights = sum(parameter.numel() for parameter in parameters)
+    return trainer, in_threads(_records(model, trainer), training.threads, num_weights)
+
+
+def _records(model: nn.Module, trainer: Trainer) -> Iterator[Record]:
+    """The records of training, at the end of which the module has the best weights."""
+    was_training = model.training
+    torch.manual_seed(trainer.settings.seed)
     try:
         for records in trainer.run():
             yield from records
@@ -104,16 +166,19 @@ NUM_WORDS, LONGEST = 2, 8
 def check_logits(model: nn.Module, task: Task, device: torch.device) -> None:
     """Run a model on a few words of a task, in evaluation mode, and check its logits.
 
-    Raises `SettingsError` unless the logits are [B, T, C] and finite. Warns with
+    Raises `SettingsError` unless the model reads all symbols, and the logits are [B, T, C] and
+    finite. Warns with
     `StatetrackWarning` where logits depend on later symbols: accuracy is then no evidence of state
     tracking.
     """
     words = task.sample(NUM_WORDS, length=min(LONGEST, task.source.longest_word))
     symbols = words.to_torch().symbols.to(device)
-    was_training = model.training
+    was_training, num_symbols = model.training, task.source.num_symbols
     model.eval()
     try:
-        logits = model(symbols)
+        with reading(model, num_symbols):
+            model(torch.full_like(symbols[:, :1], num_symbols - 1))
+            logits = model(symbols)
         expected = [*symbols.shape, task.source.num_labels]
         if not isinstance(logits, torch.Tensor) or list(logits.shape) != expected:
             found = (

@@ -187,6 +187,11 @@ class TrainSettings(Settings):
         "float32", "float32, or bfloat16 autocast (recurrences themselves stay in float32)."
     )
 
+    @field_validator("lrs", mode="before")
+    @classmethod
+    def _a_number_is_one_rate(cls, lrs: Any) -> Any:
+        return (lrs,) if isinstance(lrs, int | float) and not isinstance(lrs, bool) else lrs
+
     @field_validator("lrs")
     @classmethod
     def _positive_and_distinct(cls, lrs: tuple[float, ...]) -> tuple[float, ...]:

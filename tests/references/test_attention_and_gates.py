@@ -233,6 +233,26 @@ def test_replicas_of_a_transformer_are_each_one_alone(positions: str) -> None:
         torch.testing.assert_close(logits, model(word), **EXACT)
 
 
+def test_words_begin_at_random_learned_positions_only_while_training() -> None:
+    model = make("transformer", positions="learned", max_positions=12, random_offset=True)
+    symbols = torch.randint(V, (40, 9))
+    shifted = []
+    for first in range(4):
+        plain = make("transformer", positions="learned", max_positions=12)
+        plain.load_state_dict(model.state_dict())
+        plain.learned.data = model.learned.data.roll(-first, 0)
+        shifted.append(plain(symbols).detach())
+    found = model(symbols)
+    errors = torch.stack([(found - each).abs().amax((1, 2)) for each in shifted])  # [first, B]
+    assert errors.amin(0).max() < 1e-12, "every word begins at one of the positions that fit"
+    assert set(errors.argmin(0).tolist()) == set(range(4)), "and words begin at all of them"
+    found.sum().backward()
+    assert bool((model.learned.grad.abs().sum(1) > 0).all())
+    with torch.no_grad():
+        assert torch.equal(model(symbols), shifted[0])
+    assert torch.equal(model.eval()(symbols), shifted[0])
+
+
 def test_learned_positions_refuse_words_that_are_too_long() -> None:
     model = make("transformer", positions="learned", max_positions=6)
     assert model(torch.zeros(1, 6, dtype=torch.int64)).shape == (1, 6, C)

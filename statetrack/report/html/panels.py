@@ -15,7 +15,7 @@ from statetrack.report.entries import Entry
 from statetrack.report.table import share
 from statetrack.runs import EvaluationRow
 
-WIDTH, HEIGHT = 232, 132
+WIDTH, HEIGHT = 232, 140
 """The size of a panel."""
 
 LEFT, RIGHT, TOP, BOTTOM = 24, 190, 10, 108
@@ -118,6 +118,85 @@ def panel_of(entry: Entry, axis: Axis) -> CurvePanel | None:
         last_y=_height(shown[-1].accuracy),
         sentence=f"{entry.row} on {entry.column}: " + ", ".join(map(_said, shown)),
     )
+
+
+KINDS = 8
+"""The lines of several runs that colours, dashes and marks tell apart: as many stand together."""
+
+SIGNS = (
+    "M-2.6 0a2.6 2.6 0 1 0 5.2 0a2.6 2.6 0 1 0 -5.2 0Z",
+    "M-2.4 -2.4H2.4V2.4H-2.4Z",
+    "M0 -3.1L3 2.4H-3Z",
+    "M0 -3.4L3.4 0L0 3.4L-3.4 0Z",
+)
+"""The marks of lines, each about the point where it stands."""
+
+
+@dataclass(frozen=True)
+class CombinedLine:
+    """One of several lines in a panel: its kind, its points and its marks."""
+
+    entry: Entry
+    kind: int
+    line: str
+    marks: tuple[tuple[float, float, str], ...]
+    sign: str
+
+
+@dataclass(frozen=True)
+class CombinedPanel:
+    """The selected replicas of several runs on one task."""
+
+    shaded_to: float | None
+    floor: str
+    lines: tuple[CombinedLine, ...]
+    sentence: str
+
+
+def combined_panels(entries: Sequence[Entry], axis: Axis) -> list[CombinedPanel]:
+    """The panels that have several runs on a task each: as many lines in one as can be told apart.
+
+    None where there is one run, or none was tested at two lengths.
+    """
+    rows = {
+        entry.run: sorted(
+            (row for row in entry.rows if row.selected and math.isfinite(row.accuracy)),
+            key=lambda row: row.length,
+        )
+        for entry in entries
+    }
+    drawn = [entry for entry in entries if rows[entry.run]]
+    if len(drawn) < 2 or all(len(rows[entry.run]) < 2 for entry in drawn):
+        return []
+    found = []
+    for begin in range(0, len(drawn), KINDS):
+        some = drawn[begin : begin + KINDS]
+        lines = tuple(
+            CombinedLine(
+                entry,
+                kind,
+                _line([(row.length, row.accuracy) for row in rows[entry.run]], axis),
+                tuple(
+                    (axis.at(row.length), _height(row.accuracy), f"{entry.row}: {_said(row)}")
+                    for row in rows[entry.run]
+                ),
+                SIGNS[kind % len(SIGNS)],
+            )
+            for kind, entry in enumerate(some)
+        )
+        floors = {row.length: row.floor for e in some for row in rows[e.run]}
+        known = [(n, floor) for n, floor in sorted(floors.items()) if math.isfinite(floor)]
+        trained = [entry.trained_to for entry in some if entry.trained_to is not None]
+        said = "; ".join(f"{e.row}: {', '.join(map(_said, rows[e.run]))}" for e in some)
+        found.append(
+            CombinedPanel(
+                axis.at(min(trained)) if trained else None,
+                _line(known, axis),
+                lines,
+                f"{some[0].column}: {said}",
+            )
+        )
+    return found
 
 
 def _height(accuracy: float) -> float:

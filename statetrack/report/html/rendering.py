@@ -62,6 +62,10 @@ def page(report: Gathered) -> str:
         columns=columns,
         without=without,
         panels={place.number: panels.panel_of(place.entry, axis) for place in places},
+        combined={
+            name: panels.combined_panels([place.entry for place in of], axis)
+            for name, of in columns
+        },
         axis=axis,
         canvas=panels,
         has_curves=any(len(entry.lengths) > 1 for entry in entries),

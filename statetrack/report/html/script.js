@@ -56,6 +56,28 @@
     setTimeout(() => (button.textContent = "Copy"), 2000);
   };
 
+  // What is wider than the screen says so, until its end is seen.
+  const scrollers = new Map();
+  for (const scroller of document.querySelectorAll(".scroller")) {
+    const cue = document.createElement("p");
+    cue.className = "cue";
+    cue.hidden = true;
+    cue.setAttribute("aria-hidden", "true");
+    cue.textContent = "more to the right: scroll →";
+    scroller.after(cue);
+    scrollers.set(scroller, cue);
+    scroller.addEventListener("scroll", () => tell(scroller), { passive: true });
+  }
+  const tell = (scroller) => {
+    const left = scroller.scrollWidth - scroller.clientWidth - scroller.scrollLeft;
+    scroller.classList.toggle("more", left > 4);
+    scrollers.get(scroller).hidden = left <= 4;
+  };
+  const tellAll = () => scrollers.forEach((cue, scroller) => tell(scroller));
+  addEventListener("resize", tellAll);
+  document.addEventListener("toggle", tellAll, true);
+  tellAll();
+
   const rowData = () => JSON.parse(document.getElementById("row-data").textContent);
 
   // Every entry with the scores of every replica.

@@ -31,7 +31,9 @@ def regex(
         LabelForm,
         argument(
             "membership: 1 where the word so far belongs to the language, 0 where it does not; "
-            "next-symbols: the symbols after which some continuation belongs to it"
+            "next-symbols: the symbols after which some continuation belongs to it; states: the "
+            "state of the smallest automaton that tells membership; states-before: that before "
+            "the last symbol"
         ),
     ] = "membership",
     words: Annotated[
@@ -42,7 +44,7 @@ def regex(
         ),
     ] = "uniform",
 ) -> Automaton:
-    """Whether the word so far belongs to a regular language, or which symbols may come next.
+    """Whether the word so far belongs to a regular language, or what may come next, or the state.
 
     A pattern means what it means to Python's `re.fullmatch`; beside that, `a&b` is both at once,
     and `(?shuffle:a|b)` one between the other. With `alphabet: [open, close]` the symbols of the

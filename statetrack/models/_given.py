@@ -1,0 +1,61 @@
+"""What a caller gives as a model: a module, and not its class, its name or the task.
+
+C labels, V symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import nn
+
+from statetrack.errors import SettingsError
+from statetrack.models._base import SequenceModel
+from statetrack.spec import Task
+
+
+def require_module(model: Any, where: str) -> nn.Module:
+    """The model that is given to a function of the library.
+
+    Raises `SettingsError`, whose message begins with the function's name, for anything else than a
+    module.
+    """
+    if isinstance(model, nn.Module):
+        return model
+    if isinstance(model, type) and issubclass(model, nn.Module):
+        raise SettingsError(
+            f"{where}: {model.__name__} is a class: give a module that is made of it, "
+            f"{model.__name__}(...)"
+        )
+    if isinstance(model, str):
+        raise SettingsError(
+            f"{where}: the model is a module, and the task comes after it (given: {model!r}); "
+            "st.make_model(name, task) makes one by its name"
+        )
+    kind = type(model).__name__
+    after = ", and the task comes after it" if isinstance(model, Task) else ""
+    raise SettingsError(f"{where}: the model is a torch.nn.Module{after} (given: a {kind})")
+
+
+@contextmanager
+def reading(model: nn.Module, num_symbols: int) -> Iterator[None]:
+    """What reads words of V symbols with a model, and says so where it knows fewer.
+
+    Raises `SettingsError` in place of the `IndexError` of a table that is too small.
+    """
+    known = model.num_symbols if isinstance(model, SequenceModel) else num_symbols
+    if known < num_symbols:
+        raise SettingsError(_too_few(model, num_symbols, f"it was made for {known}"))
+    try:
+        yield
+    except IndexError as problem:
+        raise SettingsError(_too_few(model, num_symbols, str(problem))) from problem
+
+
+def _too_few(model: nn.Module, num_symbols: int, why: str) -> str:
+    return (
+        f"{type(model).__name__} does not read the symbols of the task, 0 to {num_symbols - 1}: "
+        f"{why}; make it for num_symbols={num_symbols}"
+    )
