@@ -493,8 +493,6 @@ class Run(RunFacts):
         Raises `SettingsError` and `TaskError` as `tested` does, and `RunError` where training has
         not finished, or where all replicas diverged and not `everyone` is asked for.
         """
-        lengths = rising_lengths(lengths, "Run.evaluate")
-        require_words(num_words, "Run.evaluate")
         tested = self.tested(task, words)
         summary = self.summary
         chosen = replicas
@@ -502,6 +500,8 @@ class Run(RunFacts):
             chosen = summary.trained if everyone else (self.selected.replica,)
         if not chosen:
             return
+        lengths = rising_lengths(lengths, "Run.evaluate")
+        require_words(num_words, "Run.evaluate")
         shortcuts = strongest_by_length(self.words, tested, lengths, num_words, seed)
         merging = merging_in(tested.source, lengths[-1])
         kept = keep and rounding is None
@@ -515,6 +515,7 @@ class Run(RunFacts):
                 num_words=num_words,
                 seed=seed,
                 device=self.device,
+                threads=self.experiment.training.threads,
                 rounding=rounding,
             ):
                 name, accuracy = shortcuts.get(score.length, (None, None))
