@@ -27,6 +27,7 @@ from statetrack.report.recorded import (
     RecordedTable,
     dependencies,
     of_everything,
+    settings_of,
 )
 from statetrack.report.reproductions import machine_of, reproduction_page, with_totals
 from statetrack.runs import RunFolder, files
@@ -83,9 +84,10 @@ def record_suite(name: str, budget: str | None, runs: Path) -> RecordedTable:
         **_about(name, f"statetrack {shlex.join(said)}"),
         machine="; ".join(sorted(machines)),
         seconds=round(sum(cell.seconds for cell in cells), 1),
-        depends=dependencies(suite, points),
+        depends=dependencies(points),
         suite=name,
         budget=budget,
+        settings=settings_of(suite, points),
         cells=cells,
     )
 

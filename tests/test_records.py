@@ -12,7 +12,12 @@ from types import ModuleType
 import pytest
 
 from statetrack.report import recorded
-from statetrack.report.recorded import RecordedCell, RecordedTable, dependencies
+from statetrack.report.recorded import (
+    RecordedCell,
+    RecordedTable,
+    dependencies,
+    settings_of,
+)
 from statetrack.runs import RunFolder, files
 from statetrack.sweep import (
     SUITES,
@@ -70,8 +75,9 @@ def table(
         commit="abc",
         machine="a processor",
         seconds=1.0,
-        depends=dependencies(TINY.for_budget(None), points),
+        depends=dependencies(points),
         suite="tiny",
+        settings=settings_of(TINY.for_budget(None), points),
         cells=[
             RecordedCell.of(each, RunFolder(Path(each.run)).read(files.SUMMARY)) for each in results
         ],
@@ -113,8 +119,16 @@ def test_a_record_holds_until_something_it_depends_on_changes(
     assert said.why_stale() == ["nobody knows"]
     longer = TINY.model_copy(update={"settings": {**TINY.settings, "steps": 31}})
     monkeypatch.setattr(recorded, "SUITES", {"tiny": longer})
-    (why,) = table.why_stale()
-    assert why.startswith("settings: ")
+    assert table.why_stale() == [
+        "signs on parity: steps: 30 then, 31 now",
+        "positive on parity: steps: 30 then, 31 now",
+    ]
+    monkeypatch.setattr(recorded, "SUITES", {"tiny": TINY.model_copy(update={"samples": 300})})
+    assert table.why_stale() == ["tested with samples: 200 then, 300 now"]
+    older = dict(table.settings[""])
+    del older["robust"]  # a setting that is newer than the record, at its default
+    monkeypatch.setattr(recorded, "SUITES", {"tiny": TINY})
+    assert replace(table, settings={**table.settings, "": older}).why_stale() == []
     monkeypatch.setattr(recorded, "SUITES", {"tiny": TINY})
     monkeypatch.setattr(recorded, "SAME_SINCE", "9.9")
     assert table.why_stale() == [f"training: {table.depends['training']} then, 9.9 now"]

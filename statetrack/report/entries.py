@@ -205,13 +205,18 @@ def worst_text(bracket: Bracket) -> str:
     """The length up to which every word tried is right: `1,701`, or `>= 30,000` without a failure.
 
     A wrong answer to the random words counts too, and a proof of more than was tried: `all lengths`
-    where that is proven. `-` where no word was sought or could be.
+    where that is proven. `(CPU time)` says that the search was ended by it, and not by its budget
+    of work. `-` where no word was sought or could be.
     """
-    if bracket.worst_case is None and bracket.verdict == "not proven":
+    worst = bracket.worst_case
+    if worst is None and bracket.verdict == "not proven":
         return MISSING
     if bracket.fails_at is not None:
         return f"{bracket.right_to:,}"
-    return "all lengths" if bracket.proven is None else f">= {bracket.right_to:,}"
+    if bracket.proven is None:
+        return "all lengths"
+    limited = worst is not None and worst.limited and bracket.right_to == worst.tested
+    return f">= {bracket.right_to:,}" + (" (CPU time)" if limited else "")
 
 
 def short_names(runs: Sequence[Path]) -> list[str]:

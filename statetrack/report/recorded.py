@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -125,7 +125,9 @@ class RecordedTable:
     """One recorded table: the content of its file.
 
     `depends` has what its numbers depend on, by name; `stale` says why it is known not to hold any
-    more, where that cannot be found by comparing. `suite` and `cells` are those of a suite.
+    more, where that cannot be found by comparing. `suite`, `settings` and `cells` are those of a
+    suite: `settings` has those of all points under an empty name, what others have by their row and
+    column, and how they were tested.
     """
 
     name: str
@@ -139,6 +141,7 @@ class RecordedTable:
     stale: Sequence[str] = ()
     suite: str = ""
     budget: str | None = None
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     cells: Sequence[RecordedCell] = field(default=())
 
     @classmethod
@@ -161,12 +164,24 @@ class RecordedTable:
         """Why the table does not hold any more; empty where it does."""
         if self.stale:
             return list(self.stale)
-        now = dependencies(self.suite_now, self.points()) if self.suite else of_everything()
-        return [
-            f"{name}: {self.depends.get(name, 'nothing')} then, {now.get(name, 'nothing')} now"
-            for name in dict.fromkeys([*self.depends, *now])
-            if self.depends.get(name) != now.get(name)
-        ]
+        now = dependencies(self.points()) if self.suite else of_everything()
+        return _differences("", self.depends, now) + self._other_settings()
+
+    def _other_settings(self) -> list[str]:
+        """What a suite trains or tests otherwise now; a new setting at its default is no change."""
+        if not self.suite:
+            return []
+        points, then = self.points(), self.settings
+        found = _differences("tested with ", then[TESTED], _plain(_tested(self.suite_now)))
+        for point in points:
+            name = _name(point)
+            were = {**then[""], **then.get(name, {})}
+            now = _plain(_values(point))
+            usual = _plain(_defaults(point))
+            known = {key: now[key] for key in now if key in were or now[key] != usual.get(key)}
+            were = {key: were[key] for key in were if key in now}
+            found += _differences(f"{name}: ", were, known)
+        return found
 
     # --- of a suite ---
 
@@ -203,9 +218,13 @@ class RecordedTable:
         )
 
 
-def dependencies(suite: Suite, points: Sequence[Point]) -> dict[str, str]:
-    """What the numbers of some points of a suite depend on, by name."""
-    depends = {"training": SAME_SINCE, "settings": _hash(_settings(suite, points))}
+TESTED = "tested"
+"""The name under which a record has how the points were tested."""
+
+
+def dependencies(points: Sequence[Point]) -> dict[str, str]:
+    """What the numbers of some points of a suite depend on beside their settings, by name."""
+    depends = {"training": SAME_SINCE}
     for point in points:
         experiment = point.experiment
         depends[f"model {experiment.model}"] = _since(experiment.model)
@@ -213,6 +232,57 @@ def dependencies(suite: Suite, points: Sequence[Point]) -> dict[str, str]:
         words = f"version {task.spec.version}, words {golden_hash(task)[:12]}"
         depends[f"task {experiment.data.task}"] = words
     return dict(sorted(depends.items()))
+
+
+def settings_of(suite: Suite, points: Sequence[Point]) -> dict[str, dict[str, Any]]:
+    """The settings of points as a record has them: what all have in common once."""
+    every = {_name(point): _plain(_values(point)) for point in points}
+    first: dict[str, Any] = next(iter(every.values()), {})
+    common = {
+        key: value
+        for key, value in first.items()
+        if all(key in own and own[key] == value for own in every.values())
+    }
+    others = {
+        name: {key: value for key, value in own.items() if key not in common}
+        for name, own in every.items()
+    }
+    return {TESTED: _plain(_tested(suite)), "": common, **others}
+
+
+def _tested(suite: Suite) -> dict[str, Any]:
+    names = ("length", "samples", "curve_lengths", "horizon_lengths", "horizon_samples")
+    return {name: getattr(suite, name) for name in names}
+
+
+def _name(point: Point) -> str:
+    return f"{point.row} on {point.column}"
+
+
+def _values(point: Point) -> dict[str, Any]:
+    """The settings of a point that its numbers depend on."""
+    values = point.experiment.values().items()
+    return {name: value for name, value in values if name not in UNTOUCHED}
+
+
+def _defaults(point: Point) -> dict[str, Any]:
+    """The default of every setting of a point."""
+    experiment = point.experiment
+    parts = (experiment.data, experiment.model_settings, experiment.training)
+    return {
+        name: value
+        for part in parts
+        for name, value in type(part)().model_dump(mode="json").items()
+    }
+
+
+def _differences(where: str, then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What is otherwise, one line each."""
+    return [
+        f"{where}{name}: {then.get(name, 'nothing')} then, {now.get(name, 'nothing')} now"
+        for name in dict.fromkeys([*then, *now])
+        if then.get(name) != now.get(name)
+    ]
 
 
 def of_everything() -> dict[str, str]:
@@ -227,22 +297,6 @@ def of_everything() -> dict[str, str]:
     }
 
 
-def _settings(suite: Suite, points: Iterable[Point]) -> dict[str, Any]:
-    """The settings of every point, and how they are measured."""
-    tested = ("length", "samples", "curve_lengths", "horizon_lengths", "horizon_samples")
-    return {
-        "tested": {name: getattr(suite, name) for name in tested},
-        **{
-            f"{point.row} on {point.column}": {
-                name: value
-                for name, value in point.experiment.values().items()
-                if name not in UNTOUCHED
-            }
-            for point in points
-        },
-    }
-
-
 def _since(model: str) -> str:
     from statetrack.models import MODELS
 
@@ -252,3 +306,8 @@ def _since(model: str) -> str:
 def _hash(content: Any) -> str:
     text = json.dumps(content, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _plain(content: Any) -> Any:
+    """Values as they are read back from JSON."""
+    return json.loads(json.dumps(content, default=str))

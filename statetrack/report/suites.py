@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from statetrack.evidence import WorstCase, length_text
+from statetrack.report.entries import worst_text as worst_of_bracket
 from statetrack.report.formats.markdown import table_markdown
 from statetrack.report.table import Column, Table, share
 from statetrack.runs import EvaluationRow
@@ -61,24 +62,14 @@ def cell_text(result: PointResult, measure: str, published: float | None) -> str
 
 
 def worst_text(result: PointResult) -> str:
-    """The length up to which every word tried is right: `1,701`, or `>= 30,000` without a failure.
+    """The length up to which every word tried is right, as of an entry of a report.
 
-    A wrong answer to the random words counts too, and a proof of more than was tried: `all lengths`
-    where that is proven. `(CPU time)` says that the search was ended by it, and not by its budget
-    of work. `not measured` where no word was sought, and `-` where none could be.
+    `not measured` where no word was sought; a wrong answer to the random words counts then.
     """
     if WORST not in result.searched:
         return "not measured"
-    bracket = result.bracket
-    if bracket.fails_at is not None:
-        return f"{bracket.right_to:,}"
-    if bracket.proven is None:
-        return "all lengths"
-    worst = bracket.worst_case
-    if worst is None and not bracket.proven:
-        return "-"
-    limited = worst is not None and worst.limited and bracket.right_to == worst.tested
-    return f">= {bracket.right_to:,}" + (" (CPU time)" if limited else "")
+    fails = result.bracket.fails_at is not None
+    return f"{result.bracket.right_to:,}" if fails else worst_of_bracket(result.bracket)
 
 
 _NAMES = (Column("task", "name", key="column"), Column("model", "name", key="row"))

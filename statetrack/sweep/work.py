@@ -271,7 +271,7 @@ def _scored(
     near, far = (suite.length, *suite.curve_lengths), suite.horizon_lengths
     for words, lengths, samples, seed, replicas in (
         *((words, near, suite.samples, SEED, summary.trained) for words in (own, *others)),
-        (own, far, suite.horizon_samples, HORIZON_SEED, (summary.selected,) if far else ()),
+        *([(own, far, suite.horizon_samples, HORIZON_SEED, (summary.selected,))] if far else ()),
     ):
         there = {row.replica for row in known if row.evaluation_seed == seed and row.words == words}
         missing = [replica for replica in replicas if replica not in there]
