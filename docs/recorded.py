@@ -66,18 +66,25 @@ def commit() -> str:
     return git("rev-parse", "--short", "HEAD") + (" and changes" if changed else "")
 
 
-def record_suite(name: str, budget: str | None, runs: Path) -> RecordedTable:
-    """Run a suite, or go on with it, and record what was measured."""
+def record_suite(
+    name: str, budget: str | None, runs: Path, *, finished: bool = False
+) -> RecordedTable:
+    """Run a suite, or go on with it, and record what was measured.
+
+    With `finished` nothing is trained: only the points that are finished are recorded.
+    """
     suite = SUITES[name].for_budget(budget)
     folder = runs / (name if budget in (None, "minutes") else f"{name}-{budget}")
     said = ["reproduce", name, *(["--budget", budget] if budget else [])]
-    if code := run([*said, "--out", str(folder), "--stress-seconds", "0", "--jobs", "1"]):
+    more = ["--finished"] if finished else []
+    if code := run([*said, *more, "--out", str(folder), "--stress-seconds", "0", "--jobs", "1"]):
         raise SystemExit(code)
-    points = points_of(suite, folder, {}, to_train=False)
-    cells, machines = [], set()
-    for point in points:
+    points, cells, machines = [], [], set()
+    for point in points_of(suite, folder, {}, to_train=False):
         result = kept_result(suite, point)
-        assert result is not None, point.name
+        if result is None:
+            continue
+        points.append(point)
         cells.append(RecordedCell.of(result, RunFolder(point.path).read(files.SUMMARY)))
         machines.add(machine_of(point.path))
     return RecordedTable(
@@ -167,6 +174,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("do", nargs="?", choices=("record", "pages"))
     parser.add_argument("names", nargs="*", help="suites, or " + ", ".join(OTHERS))
     parser.add_argument("--budget")
+    parser.add_argument("--finished", action="store_true", help="record only what is trained")
     parser.add_argument("--runs", type=Path, default=Path("suites"), help="the folder of runs")
     given = parser.parse_args(argv)
     if given.do == "record":
@@ -174,7 +182,7 @@ def main(argv: Sequence[str]) -> int:
             if name in OTHERS:
                 table = record_other(name, machine="")
             else:
-                table = record_suite(name, given.budget, given.runs)
+                table = record_suite(name, given.budget, given.runs, finished=given.finished)
             table.write(RECORDS / f"{name}.json")
     found = records()
     if given.do is None:
