@@ -16,7 +16,7 @@ import typer
 from statetrack import runs
 from statetrack.cli import options
 from statetrack.cli._usage import refuse_unknown
-from statetrack.cli.options import fields_of_models
+from statetrack.cli.options import others_of, own_of
 from statetrack.errors import SettingsError
 from statetrack.models import MODEL_FACTS
 from statetrack.settings import Settings, option
@@ -96,7 +96,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             statetrack build parity --model lstm --noise 0.1 --seed 3
 
         """
-        refuse_unknown(context.args, said, own, fields_of_models, command="build")
+        refuse_unknown(context.args, said, own, others_of(name), own_of(name), command="build")
         if force and out is None:
             raise SettingsError("--force replaces the run that --out names: name one")
         if export is not None and out is None:
