@@ -591,18 +591,19 @@ def _timed_steps(
 ) -> tuple[list[float], list[float]]:
     """The seconds of steps without and with a validation.
 
-    Of three at least, if so many are trained. The first two warm up, and the second, which has a
-    validation, counts where there is no time for a fourth. The first, in which loops are compiled
-    or loaded and words are drawn, takes none of it.
+    Of four at least, if so many are trained. The first two warm up: in the first, loops are
+    compiled or loaded and words are drawn, in the second, which has a validation, those that read
+    words without gradients. They take none of the time, and count where there are no others.
     """
     taken: list[float] = []
     begun, before = time.perf_counter(), clock()
     for _ in trainer.run():
         taken.append(clock() - before)
-        if len(taken) == 1:
-            deadline += time.perf_counter() - begun
+        if len(taken) <= 2:
+            now = time.perf_counter()
+            deadline, begun = deadline + now - begun, now
         last = trainer.step >= min(MOST_STEPS, trainer.settings.steps)
-        if last or (len(taken) > 2 and time.perf_counter() > deadline):
+        if last or (len(taken) > 3 and time.perf_counter() > deadline):
             break
         before = clock()
     plain = taken[2::2] or taken[1:2] or taken
@@ -648,7 +649,9 @@ def _timed_evaluations(
 
         return _seconds_of(score, clock) * suite.samples / words
 
-    seconds()  # to warm up
+    begun = time.perf_counter()
+    seconds()  # to warm up, and to compile what reads words of this kind
+    deadline += time.perf_counter() - begun
     while True:
         begun = time.perf_counter()
         found[length] = seconds()
