@@ -48,6 +48,7 @@ from statetrack.models import MODELS, recurrence_of
 from statetrack.predicting import predict
 from statetrack.references import Reference, ids_in, references
 from statetrack.registry import Registry
+from statetrack.rounding import Rounding
 from statetrack.settings import Settings
 from statetrack.spec import list_tasks, load_task
 from statetrack.sweep import EXECUTORS
@@ -112,6 +113,25 @@ def settings_table(kind: type[Settings]) -> str:
                 as_prose(row["help"]),
             )
             for row in describe(kind)
+        ),
+    )
+
+
+def keys_table(kind: type[Settings]) -> str:
+    """The keys of a file that holds settings."""
+    rows = [
+        {**row, "default": "false" if row["default"] is False else row["default"]}
+        for row in describe(kind)
+    ]
+    return markdown_table(
+        ("key", "default", "what it is"),
+        (
+            (
+                code(row["name"]),
+                code(text) if (text := str(row["default"])) else "",
+                as_prose(row["help"]),
+            )
+            for row in rows
         ),
     )
 
@@ -395,6 +415,7 @@ LISTS: Mapping[str, Callable[[], str]] = {
     "audit-settings": lambda: settings_table(AuditSettings),
     "build-settings": lambda: settings_table(BuildSettings),
     "export-settings": lambda: settings_table(ExportSettings),
+    "rounding-settings": lambda: keys_table(Rounding),
     "papers": papers,
     "api": api,
 }

@@ -119,6 +119,7 @@ def test_larger_settings_that_are_given_are_filled_with_what_does_nothing(model:
     ("task", "model", "options", "said"),
     [
         ("s3", "diagonal-positive", {}, "cannot: .*never settle.* w = "),
+        ("parity", "gated-deltanet", {}, "cannot: .* With beta='double' it can"),
         ("s3", "bilinear", {"hidden": 1}, "hidden=1 is too small: 2 is enough, and no less"),
         ("s3", "second-order-rnn", {"hidden": 5}, "hidden=5 is too small: 6 is enough"),
         ("s3", "state-gated-rnn", {"hidden": 6}, "hidden=6 is too small: 7 is enough"),

@@ -222,3 +222,11 @@ def test_a_sentence_goes_on_further_in_and_breaks_after_a_clause():
         "    recall 1.00, on all words",
     ]
     assert hanging("short", 40).plain == "short"
+
+
+def test_a_column_that_is_named_twice_is_left_out_once() -> None:
+    table = FittedTable(left_out=("much", "much"))
+    for name in ("title", "much", "more"):
+        table.add_column(name, kind="whole")
+    table.add_row("a" * 20, "b" * 20, "c" * 20)
+    assert "no room for: much" in text_of(table, width=30)

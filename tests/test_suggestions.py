@@ -173,3 +173,22 @@ def test_a_model_that_was_not_named_is_said_to_be_the_default(capsys):
     assert "Models that have it: deltaproduct, gated-deltaproduct." in error
     assert app.run("train --model gru --householders 2".split()) == 1
     assert capsys.readouterr().err.startswith("error: gru has no option --householders.")
+
+
+def test_an_option_that_a_model_of_ones_own_lacks_names_its_own(tmp_path, capsys):
+    (tmp_path / "own_rnn.py").write_text(
+        "from statetrack import MODELS, Settings, option\n"
+        "from statetrack.models.gru import GRU\n\n\n"
+        "class OwnSettings(Settings):\n"
+        '    planes: int = option(2, "Planes.", min=1)\n\n\n'
+        '@MODELS.register("own-planes")\n'
+        "class Own(GRU):\n"
+        '    """A model of a user."""\n\n'
+        "    settings_class = OwnSettings\n",
+        encoding="utf-8",
+    )
+    line = ["train", "--plugin", str(tmp_path / "own_rnn.py"), "--model", "own-planes"]
+    assert app.run([*line, "--task", "parity", "--householders", "3"]) == 1
+    error = capsys.readouterr().err
+    assert "own-planes has no option --householders. Its own are --planes; `--help`" in error
+    assert "Models that have it" not in error

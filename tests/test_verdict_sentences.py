@@ -44,6 +44,12 @@ def test_a_shortcut_below_the_model_is_never_said_to_be_as_good(capsys):
     assert "1 word does not tell them apart" in warned(capsys, with_shortcut(1, 1, 0.5))
 
 
+def test_a_constant_is_told_of_by_the_floor_alone(capsys):
+    assert warned(capsys, with_shortcut(62, 100, 0.59, "constant")) == ""  # the floor is 0.16
+    near = with_shortcut(20, 100, 0.23, "constant")
+    assert "not above the best constant answer (0.16)" in warned(capsys, near)
+
+
 @pytest.mark.parametrize(
     ("right", "found", "said"),
     [

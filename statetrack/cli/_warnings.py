@@ -24,13 +24,16 @@ def warn_of_shortcuts(rows: Iterable[runs.EvaluationRow], of: str = "", on: str 
     `on` begins it, and names the words where there are several kinds.
 
     It does at a length where its accuracy is not below the 95 % interval of the replica's. Where
-    the best constant answer is not either, one line says so of all such lengths.
+    the best constant answer is not either, one line says so of all such lengths: that is decided by
+    the floor, which is exact, and not by how often a constant is right on these words.
     """
     lengths: dict[tuple[str, str], list[runs.EvaluationRow]] = {}
     for row in rows:
         name, found = row.shortcut, row.shortcut_accuracy
         if row.selected and name is not None and found is not None and found >= row.low:
             standing = _standing(row, found)
+            if name == "constant" and standing not in ("solves", "floor"):
+                continue
             key = ("constant" if standing == "floor" else name, standing)
             lengths.setdefault(key, []).append(row)
     for (name, standing), reached in lengths.items():

@@ -5,6 +5,7 @@ The options depend on `--model`: each model has its own.
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ import typer
 from statetrack import runs
 from statetrack.cli import options
 from statetrack.cli._usage import refuse_unknown
-from statetrack.cli.options import fields_of_models
+from statetrack.cli.options import others_of, own_of
 from statetrack.errors import SettingsError
 from statetrack.models import MODEL_FACTS
 from statetrack.settings import Settings, option
@@ -95,7 +96,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             statetrack build parity --model lstm --noise 0.1 --seed 3
 
         """
-        refuse_unknown(context.args, said, own, fields_of_models, command="build")
+        refuse_unknown(context.args, said, own, others_of(name), own_of(name), command="build")
         if force and out is None:
             raise SettingsError("--force replaces the run that --out names: name one")
         if export is not None and out is None:
@@ -148,11 +149,11 @@ def build(argv: list[str]) -> Callable[..., None]:
             print_json(plain(content | {"settings": found.settings.model_dump(mode="json")}))
             return
         sizes = ", ".join(f"{each} {value}" for each, value in found.sizes.items())
-        promised = (
-            "none, with noise"
-            if found.margin is None
-            else f"{rounded_down(found.margin)} of the spread of the logits, in every state"
-        )
+        promised = "none, with noise"
+        if found.margin is not None:
+            digits = max(2, -math.floor(math.log10(max(found.margin, 1e-9))))  # never 0.00
+            promised = f"{rounded_down(found.margin, digits)} of the spread of the logits, in every"
+            promised += " state"
         noise = f", noise {found.noise:g} (seed {found.seed})" if found.noise else ""
         lines = [
             ("construction", construction.name),

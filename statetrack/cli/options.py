@@ -46,6 +46,7 @@ from statetrack.errors import (
     nearest,
     nearest_or_known,
 )
+from statetrack.registry import modules_in
 from statetrack.runs import LOGS
 from statetrack.text import visible
 
@@ -526,6 +527,20 @@ def _given(name: str, kind: type[Settings], words: Sequence[str]) -> dict[str, A
 
 def _known_options(name: str, kind: type[Settings]) -> str:
     return f"Options of {name}: {', '.join(map(flag, kind.model_fields))}."
+
+
+def others_of(model: str) -> Callable[[], Mapping[str, Collection[str]]]:
+    """The options of other models, for advice; none for a model of the user's own.
+
+    Whoever writes a model asks for its own options, and not which of 47 others have one.
+    """
+    return fields_of_models if model in modules_in("statetrack.models") else dict
+
+
+def own_of(model: str) -> str:
+    """A sentence that names the options of a model."""
+    fields = models.MODEL_FACTS[model].settings_class.model_fields
+    return f"Its own are {', '.join(map(flag, fields)) or 'none'}; `--help` shows all."
 
 
 def fields_of_models() -> dict[str, set[str]]:

@@ -28,7 +28,7 @@ from statetrack.cli._terminal import (
     warn,
 )
 from statetrack.cli._usage import refuse_unknown
-from statetrack.cli.options import fields_of_models
+from statetrack.cli.options import others_of, own_of
 from statetrack.errors import SettingsError
 from statetrack.models import MODEL_FACTS, MODELS
 from statetrack.scoring import plain
@@ -131,7 +131,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             statetrack train --protocol deltaproduct-paper --model deltaproduct --task s5
 
         """
-        refuse_unknown(context.args, said, own, fields_of_models, command="train")
+        refuse_unknown(context.args, said, own, others_of(name), own_of(name), command="train")
         if out is not None:
             runs.require_new(out, force=force)  # before what follows imports torch
         experiment = runs.Experiment(

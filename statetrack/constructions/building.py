@@ -10,17 +10,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import torch
 
-from statetrack.algebra import Prediction
+from statetrack.algebra import Algebra, Prediction
 from statetrack.constructions.case import BeyondBudget, Case, NotBuilt
 from statetrack.constructions.covering import covering_words
 from statetrack.constructions.following import Followed, follow_words
 from statetrack.constructions.registry import Construction, construction_for
 from statetrack.errors import BuildError, SettingsError, setting
-from statetrack.models import LinearModel, RecurrentModel, SequenceModel
+from statetrack.models import MODELS, LinearModel, RecurrentModel, SequenceModel
 from statetrack.predicting import algebra_of, predict
 from statetrack.settings import Settings
 from statetrack.sources import Automaton
@@ -87,12 +87,15 @@ def build(
     algebra = algebra_of(automaton)
     where = f"{model} on '{chosen.name}'"
     prediction = predict(algebra, model, **options)
-    _require_able(prediction, options, where, automaton)
+    if prediction.can == "no":
+        able = _able_with(algebra, model, options)
+        raise BuildError(f"{where}: {_refusal(prediction, automaton)}{able}")
+    _require_able(prediction, options, where)
     case = Case(model, options, automaton, algebra, prediction, integers)
     try:
         built, construction = build_case(case)
     except NotBuilt as why:
-        raise BuildError(f"{where}: no exact weights are known: {why}") from None
+        raise BuildError(f"{where}: no exact weights are known: {why.args[0]}") from None
     except BeyondBudget as why:
         raise BuildError(f"{where}: the exact weights are too many: {why}") from None
     followed = _followed(built, automaton, where, "float64")
@@ -141,18 +144,37 @@ def add_noise(model: torch.nn.Module, deviation: float, seed: int) -> None:
         weight.add_((deviation * drawn).to(weight))
 
 
-def _require_able(
-    prediction: Prediction, options: Mapping[str, Any], where: str, automaton: Automaton
-) -> None:
+def _refusal(prediction: Prediction, automaton: Automaton) -> str:
+    """Why a model cannot, with the words that show it."""
+    witness = prediction.witness
+    shown = ""
+    if witness is not None:
+        words = zip(witness.letters, witness.words, strict=True)
+        named = "; ".join(f"{letter} = {_word(word, automaton)}" for letter, word in words)
+        shown = f" ({witness.says}: {named}; u = {_word(witness.access, automaton)})"
+    return f"cannot: {prediction.theorem}{shown}"
+
+
+def _able_with(algebra: Algebra, model: str, options: Mapping[str, Any]) -> str:
+    """The one choice of a setting with which a model can in one layer, as a sentence, or nothing.
+
+    Only settings with a few named values are tried, such as the range of beta.
+    """
+    for name, field in MODELS[model].settings_class.model_fields.items():
+        for value in get_args(field.annotation):
+            if name in options or not isinstance(value, str) or value == field.default:
+                continue
+            try:
+                found = predict(algebra, model, **options, **{name: value})
+            except SettingsError:
+                continue
+            if found.can == "yes" and all(need.met == "yes" for need in found.needs):
+                return f". With {setting(name, value)} it can"
+    return ""
+
+
+def _require_able(prediction: Prediction, options: Mapping[str, Any], where: str) -> None:
     """Raise `BuildError` where a model is not known to track a task, or a size is too small."""
-    if prediction.can == "no":
-        witness = prediction.witness
-        shown = ""
-        if witness is not None:
-            words = zip(witness.letters, witness.words, strict=True)
-            named = "; ".join(f"{letter} = {_word(word, automaton)}" for letter, word in words)
-            shown = f" ({witness.says}: {named}; u = {_word(witness.access, automaton)})"
-        raise BuildError(f"{where}: cannot: {prediction.theorem}{shown}")
     if prediction.can == "unknown":
         raise BuildError(f"{where}: not known to be possible: {prediction.theorem}")
     for need in prediction.needs:

@@ -381,7 +381,8 @@ class FittedTable:
             return self._in_blocks(room), []
         kept = list(self._columns)
         others = kept[1:]
-        stated = [column for name in self.left_out for column in others if column.heading == name]
+        names = dict.fromkeys(self.left_out)  # a name that is given twice counts once
+        stated = [column for name in names for column in others if column.heading == name]
         for column in stated:
             if self._total(each.least for each in kept) <= room:
                 break
