@@ -178,3 +178,18 @@ def test_a_terminal_has_one_line_of_progress_that_is_never_wider_and_goes_away(m
     assert all(line.startswith("training a-model") and len(line) < 60 for line in lines)
     assert any(line.endswith("…") for line in lines)
     assert screen.getvalue().rstrip("\n").endswith("\x1b[2K")
+
+
+def test_a_warning_on_a_terminal_is_broken_between_words(monkeypatch):
+    class Screen(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("COLUMNS", "40")
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    terminal.warn("words of the training lengths do not identify the machine")
+    terminal.say_warnings()
+    lines = screen.getvalue().splitlines()
+    assert len(lines) == 2 and lines[1].startswith("  ") and max(map(len, lines)) <= 40
+    assert " ".join(" ".join(lines).split()).endswith("do not identify the machine")

@@ -59,7 +59,7 @@ class _StandardError(logging.Handler):
         """Called by logging."""
         since = time.perf_counter() - self.begun
         before = f"[{since:.2f} s] " if record.levelno == logging.DEBUG else ""
-        typer.echo(before + visible(record.getMessage()), err=True)
+        _say(before + visible(record.getMessage()))
 
 
 _PRINTS = _StandardError()
@@ -99,6 +99,13 @@ def warn(line: str, of: str = "", alike: str = "") -> None:
     _WARNINGS.setdefault(alike or line, []).append((of, line))
 
 
+def _say(line: str) -> None:
+    """A line on standard error; a terminal's is broken between words, and goes on further in."""
+    if sys.stderr.isatty():
+        line = report.hanging(line, report.error_console().width).plain
+    typer.echo(line, err=True)
+
+
 def say_warnings() -> None:
     """Print on standard error what was warned of since the last call, each warning once."""
     for common, found in _WARNINGS.items():
@@ -114,7 +121,7 @@ def say_warnings() -> None:
                 for line, times in same.items()
             ]
         for line in lines:
-            typer.echo(f"warning: {visible(' '.join(line.splitlines()))}", err=True)
+            _say(f"warning: {visible(' '.join(line.splitlines()))}")
     _WARNINGS.clear()
 
 
