@@ -134,6 +134,7 @@ def test_models_say_since_which_version_they_compute_the_same() -> None:
     since = {name: MODELS[name].same_since for name in MODELS}
     assert since["lstm"] == since["bilinear"] == "0.1.0"
     assert since["deltanet"] == since["rwkv7"] == "0.2.0"
+    assert since["m2rnn"] == "0.3.0"
     assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in since.values())
 
 

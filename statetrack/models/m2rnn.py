@@ -138,6 +138,7 @@ class M2RNN(BlockModel[M2RNNSettings]):
     mixer_class = M2RNNMixer
     family = "non-linear"
     source = "Mishra et al. 2026, arXiv:2603.14360"
+    same_since = "0.3.0"
     training_defaults = {"lrs": (3e-3,), "steps": 1000, "warmup": 0.1, "clip": 1.0}
 
 
