@@ -207,7 +207,7 @@ def test_task_and_suite_files_take_ranges_of_lengths():
         (["10-20:0"], "the step is 0"),
         (["0"], "0 is not from 1 to 1000000"),
         (["1-1000001:100000"], "1000001 is not from 1"),
-        (["2-10"], "not a length: write 500 for one, 10-1000:10 for every tenth"),
+        (["2-10"], "not a length: write 500 for one, 10,50,200 for several, 10-1000:10"),
         (["10,"], "length '': not a length"),
         (["10-90:x1"], "the factor must be at least 1.01: write 10-90:x2, or a step as 10-90:8"),
         (["10-90:x0"], "the factor must be at least 1.01"),

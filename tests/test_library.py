@@ -271,6 +271,7 @@ class Bare(nn.Module):
 
 S3 = st.load_task("s3")
 MISTAKES: dict[str, Any] = {
+    "make_model: Plain is no name: give one": lambda: st.make_model(Plain(), "parity"),
     "fit: Bare has no parameters": lambda: st.fit(Bare(), PARITY),
     "fit: Plain is a class: give a module that is made of it": lambda: st.fit(Plain, PARITY),
     "train: the model is a module, and the task comes after": lambda: st.train("parity", Plain()),

@@ -182,7 +182,7 @@ def test_a_sweep_needs_no_file_and_its_folder_knows_it(
     line = complaint(capsys, "sweep", str(kept), "--columns", "pariti")
     assert "--columns: there is no 'pariti'. Did you mean 'parity'?" in line
     line = complaint(capsys, "sweep", str(kept), "--model", "lstm")
-    assert "names models and tasks: give it, or --model and --task" in line
+    assert "which names models and tasks: give it, or --model and --task" in line
 
 
 def test_a_sweep_at_several_lengths_is_one_table_and_eval_adds_to_it(

@@ -113,7 +113,8 @@ def build(argv: list[str]) -> Callable[..., None]:
         else:
             if model or task:
                 raise SettingsError(
-                    f"sweep: {file} names models and tasks: give it, or --model and --task"
+                    f"sweep: {file} is read as a suite, which names models and tasks: give it, or "
+                    "--model and --task, with commas between names, as in --task parity,s3"
                 )
             suite = load_suite(file).with_settings(settings, axes)
             name = Path(file).stem

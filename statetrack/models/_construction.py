@@ -47,6 +47,11 @@ def make_model(
     Raises `UnknownNameError` for a name that no model has, and `SettingsError` for a setting that
     the model does not have or that its field refuses, and where its weights do not fit into memory.
     """
+    if not isinstance(name, str):
+        raise SettingsError(
+            f"make_model: {type(name).__name__} is no name: give one that `statetrack list models` "
+            "shows; a module is trained by `st.fit(module, task)`"
+        )
     kind, source = MODELS[name], load_task(task).source
     chosen = build(kind.settings_class, settings, name)
 

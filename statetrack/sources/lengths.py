@@ -118,8 +118,8 @@ def _named_by(text: str) -> Iterable[int]:
         first, last, step = int(match[1]), int(match[2]), match[3]
     else:
         raise SettingsError(
-            f"length '{text}': not a length: write 500 for one, 10-1000:10 for every tenth from "
-            "10 to 1000, or 10-100000:x10 for 10, 100 and so on"
+            f"length '{text}': not a length: write 500 for one, 10,50,200 for several, "
+            "10-1000:10 for every tenth from 10 to 1000, or 10-100000:x10 for 10, 100 and so on"
         )
     if first > last:
         raise SettingsError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from typing import TypeVar
@@ -32,5 +33,5 @@ class Pending(Iterator[T]):
             close()
 
     def __del__(self) -> None:
-        if self._unused:
+        if self._unused and not sys.is_finalizing():  # modules may be gone at the program's end
             warnings.warn(self._unused, StatetrackWarning, stacklevel=2)
