@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -81,7 +81,8 @@ def evaluate(
     module = require_module(model, "evaluate")
     rising = rising_lengths(lengths, "evaluate")
     require_words(num_words, "evaluate")
-    source = load_task(task).source if not isinstance(task, Source) else task
+    is_source = callable(getattr(task, "check_length", None))
+    source = cast(Source, task) if is_source else load_task(cast(str, task)).source
     source.check_length(rising[-1])
     if rounding is not None:
         module = Rounded(module, load_rounding(rounding))
