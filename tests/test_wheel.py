@@ -132,7 +132,7 @@ def example(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_example_of_the_library_runs_as_typed(site: Path, example: Path) -> None:
     printed = _run(site, example.parent, example.name).splitlines()
-    assert [line.split()[0] for line in printed] == ["1.0", "1.0", "1.0"]
+    assert [line.split()[0] for line in printed] == ["Fit(steps=300,", "1.0", "1.0", "1.0"]
     (run,) = (example.parent / "runs").iterdir()
     assert run.name.startswith("bilinear-block_s3_") and (run / "eval.jsonl").exists()
 
