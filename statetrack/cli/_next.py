@@ -80,7 +80,7 @@ def run_next(
         compared = [
             each
             for each in sweep.compare_published(suite, own_points, done)
-            if any((row, each.column) in places for row in each.rows)
+            if each.is_about(places)
         ]
         to.print(report.verdict_table(compared))
         to.print(f"{name}: {report.summary(compared)}")

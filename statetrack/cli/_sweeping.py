@@ -340,11 +340,8 @@ def _show(
         (done for done in every if isinstance(done, sweep.PointResult)),
         key=lambda result: places[result.row, result.column],
     )
-    compared = [
-        each
-        for each in sweep.compare_published(suite, points, every)
-        if any((row, each.column) in places for row in each.rows)
-    ]
+    verdicts = sweep.compare_published(suite, points, every)
+    compared = [each for each in verdicts if each.is_about(places)]
     if asked.as_json:
         print(report.json_text(_report(asked, rows, columns)), end="")
     else:

@@ -35,7 +35,7 @@ GATES = {
     *("gains", "betas", "log_gates", "log_gains", "log_decays", "steps", "log_input"),
     *("log_forget", "removals", "rates", "rules", "angles"),
 }
-LOADED = {"queries", "keys", "values"}
+LOADED = frozenset({"queries", "keys", "values"})
 KEYS = LOADED | {"added", "terms", "readings", "writings", "x"}
 """The names of terms of recurrences that a rounding model calls gates, and keys."""
 
@@ -106,12 +106,11 @@ class RoundedMixer(Mixer[Any]):
         super().__init__()
         self.mixer = mixer
         self._casts = casts
-        self._cast_terms: Callable[[Any], Any] = casts.terms
         if isinstance(mixer, StagedMixer):
             mixer.cast = casts.terms
             if casts.rounding.keys_cast == "loaded" and mixer.normalises_keys:
                 mixer.loaded = partial(casts.part, "keys")
-                self._cast_terms = partial(casts.terms, but=frozenset(LOADED))
+                mixer.cast = partial(casts.terms, but=LOADED)
         else:
             casts.require(set(), f"the layer {type(mixer).__name__}")
             _require_recurrent_form(casts.rounding, f"the layer {type(mixer).__name__}")
@@ -150,7 +149,7 @@ class RoundedMixer(Mixer[Any]):
         window, memory = mixer.split(state)
         terms, window = mixer.terms(inputs, window)
         casts.require(_names(terms) | {*mixer.late_terms}, f"the layer {type(mixer).__name__}")
-        terms = self._cast_terms(terms)
+        terms = mixer.cast(terms)
         read = []
         for piece, reached in casts.pieces(count, inputs.shape[1]):
             count, here = reached, terms

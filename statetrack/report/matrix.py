@@ -124,7 +124,7 @@ def matrix_of(
     rows: Sequence[str] = report.row_names
     columns = [Column("", "name"), *heads]
     if not transpose:
-        beside = _beside(report, at, measure, which, also, fitted=fitted)
+        beside = _beside(report, places, measure, which, also, fitted=fitted)
         columns, table, floors = _with_columns(columns, table, floors, beside)
     else:
         table = [list(cells) for cells in zip(*table, strict=True)]
@@ -160,7 +160,7 @@ class _ExtraColumn:
 
 def _beside(
     report: Gathered,
-    lengths: Sequence[int],
+    places: Sequence[tuple[str, int]],
     measure: Measure,
     of: Of,
     also: Sequence[Also] | None,
@@ -176,11 +176,10 @@ def _beside(
         if name == "interval":
             if measure != "accuracy" or of != "selected":
                 continue
-            places = [(column, length) for column in report.column_names for length in lengths]
             for place, (column, length) in enumerate(places):
                 texts = [_interval(report.find(row, column), length) for row in report.row_names]
                 head = Column("95 %", "number", extra=extra)
-                if len(lengths) > 1:
+                if len(places) > len(report.column_names):
                     head = replace(
                         head, heading=f"{column} at {length:,}, 95 %", over=column, under="95 %"
                     )

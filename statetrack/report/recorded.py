@@ -164,14 +164,14 @@ class RecordedTable:
         """Why the table does not hold any more; empty where it does."""
         if self.stale:
             return list(self.stale)
-        now = dependencies(self.points()) if self.suite else of_everything()
-        return _differences("", self.depends, now) + self._other_settings()
-
-    def _other_settings(self) -> list[str]:
-        """What a suite trains or tests otherwise now; a new setting at its default is no change."""
         if not self.suite:
-            return []
-        points, then = self.points(), self.settings
+            return _differences("", self.depends, of_everything())
+        points = self.points()
+        return _differences("", self.depends, dependencies(points)) + self._other_settings(points)
+
+    def _other_settings(self, points: Sequence[Point]) -> list[str]:
+        """What a suite trains or tests otherwise now; a new setting at its default is no change."""
+        then = self.settings
         found = _differences("tested with ", then[TESTED], _plain(_tested(self.suite_now)))
         for point in points:
             name = _name(point)
@@ -213,9 +213,7 @@ class RecordedTable:
             self.suite_now, self.points(), self.results(), lambda run: known.get(run.as_posix())
         )
         there = {(cell.row, cell.column) for cell in self.cells}
-        return tuple(
-            each for each in found if any((row, each.column) in there for row in each.rows)
-        )
+        return tuple(each for each in found if each.is_about(there))
 
 
 TESTED = "tested"
@@ -224,13 +222,13 @@ TESTED = "tested"
 
 def dependencies(points: Sequence[Point]) -> dict[str, str]:
     """What the numbers of some points of a suite depend on beside their settings, by name."""
+    experiments = [point.experiment for point in points]
     depends = {"training": SAME_SINCE}
-    for point in points:
-        experiment = point.experiment
-        depends[f"model {experiment.model}"] = _since(experiment.model)
-        task = load_task(experiment.data.task)
-        words = f"version {task.spec.version}, words {golden_hash(task)[:12]}"
-        depends[f"task {experiment.data.task}"] = words
+    for model in {each.model for each in experiments}:
+        depends[f"model {model}"] = _since(model)
+    for name in {each.data.task for each in experiments}:
+        task = load_task(name)
+        depends[f"task {name}"] = f"version {task.spec.version}, words {golden_hash(task)[:12]}"
     return dict(sorted(depends.items()))
 
 

@@ -294,6 +294,14 @@ def _parts(kind: str, rest: str, where: str) -> tuple[str, dict[str, Any]]:
         raise TaskError(f"{wrong}{hint}") from None
 
 
+ASKED = {
+    "next-symbols": "Which symbols can come next in",
+    "states": "Which state is reached in the smallest automaton of",
+    "states-before": "Which state is reached, before the last symbol, in the smallest automaton of",
+}
+"""How the title of a task of the kind `regex` begins, by its labels other than membership."""
+
+
 def _regex(body: str, values: Mapping[str, Any], where: str) -> tuple[str, dict[str, Any], str]:
     """A pattern with its arguments as a name has them, the description, and a title."""
     alphabet = values.get("alphabet")
@@ -306,12 +314,7 @@ def _regex(body: str, values: Mapping[str, Any], where: str) -> tuple[str, dict[
     own = "mixed" if can_be_left(found.delta, found.accepting) else "uniform"
     usual = {"labels": "membership", "words": own, "alphabet": None}
     said = {key: value for key, value in values.items() if value != usual[key]}
-    asked = "Whether the word so far matches"
-    if values.get("labels") == "next-symbols":
-        asked = "Which symbols can come next in"
-    if values.get("labels") in ("states", "states-before"):
-        before = ", before the last symbol," if values["labels"] == "states-before" else ""
-        asked = f"Which state is reached{before} in the smallest automaton of"
+    asked = ASKED.get(str(values.get("labels")), "Whether the word so far matches")
     title = f"{asked} {shortened(body)}"
     return _with_values(body, said), {"pattern": body, "words": own, **values}, title
 

@@ -32,7 +32,7 @@ torch is not imported here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -95,6 +95,10 @@ class Compared:
     right: int = 0
     replicas: int = 0
     unlike: bool = False
+
+    def is_about(self, places: Container[tuple[str, str]]) -> bool:
+        """Whether one of our rows, at its column, is among some rows and columns."""
+        return any((row, self.column) in places for row in self.rows)
 
     def to_json(self) -> dict[str, Any]:
         """The comparison as plain values."""
