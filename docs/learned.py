@@ -51,9 +51,9 @@ def region(table: RecordedTable, found: LearnedMap) -> str:
             ["standing", "cells", "what it says"],
             [[name, f"{counts[name]:,}", STANDINGS[name]] for name in counts],
         ),
-        "### By model\n",
+        "## By model\n",
         found.to_markdown(by="row"),
-        "### By task\n",
+        "## By task\n",
         found.to_markdown(by="column"),
     ]
     return "\n".join(parts)

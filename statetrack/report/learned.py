@@ -8,7 +8,7 @@ corner, and what is learned of it is seen at a glance.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -160,15 +160,15 @@ class LearnedMap:
     def of(cls, cells: Iterable[MapCell | None]) -> LearnedMap:
         """The map of some cells; of None there is none."""
         found = tuple(cell for cell in cells if cell is not None)
-        can = [cell for cell in found if cell.standing not in ("cannot", "DISAGREES")]
-        by_row, by_column = Counter(c.row for c in can), Counter(c.column for c in can)
-        rows = dict.fromkeys(cell.row for cell in found)
-        columns = dict.fromkeys(cell.column for cell in found)
-        return cls(
-            found,
-            tuple(sorted(rows, key=lambda row: by_row[row])),
-            tuple(sorted(columns, key=lambda column: -by_column[column])),
-        )
+        cannot = [cell for cell in found if cell.standing in ("cannot", "DISAGREES")]
+
+        def shares(place: Callable[[MapCell], str]) -> dict[str, float]:
+            """Of each row, or column, the share of its cells that cannot, least first."""
+            every, some = Counter(map(place, found)), Counter(map(place, cannot))
+            return dict(sorted(((n, some[n] / every[n]) for n in every), key=lambda one: one[1]))
+
+        rows, columns = shares(lambda cell: cell.row), shares(lambda cell: cell.column)
+        return cls(found, tuple(sorted(rows, key=lambda row: -rows[row])), tuple(columns))
 
     @classmethod
     def of_records(cls, table: RecordedTable) -> LearnedMap:
