@@ -157,7 +157,7 @@ class Budget(Settings):
             "settings": laid(suite.settings, self.settings, left_out),
             "models": {
                 row: laid(own, self.models.get(row, {}), left_out)
-                for row, own in _as_settings("model", suite.models).items()
+                for row, own in as_settings("model", suite.models).items()
                 if row not in self.without
             },
             "tasks": {
@@ -320,7 +320,7 @@ class Suite(Settings):
     def rows(self) -> dict[str, Row]:
         """Every row by its name; with axes one for each model and combination of their values."""
         rows = {}
-        for name, own in _as_settings("model", self.models).items():
+        for name, own in as_settings("model", self.models).items():
             for values in product(*self.axes.values()):
                 axes = dict(zip(self.axes, values, strict=True))
                 said = [f"{axis}={value}" for axis, value in axes.items()]
@@ -332,7 +332,7 @@ class Suite(Settings):
     @property
     def columns(self) -> dict[str, dict[str, Any]]:
         """The settings of every column by its name: the task, and what else is given."""
-        return _as_settings("task", self.tasks)
+        return as_settings("task", self.tasks)
 
     def within(self, name: str) -> Suite:
         """The suite as a budget changes it; `departures` then says how.
@@ -449,9 +449,15 @@ class Suite(Settings):
         return (simple, *self.tables)
 
 
-def _as_settings(key: str, given: Mapping[str, str | dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def as_settings(key: str, given: Mapping[str, str | dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Models or tasks by their names, each as settings: a name alone is that of `key`."""
     return {name: {key: own} if isinstance(own, str) else dict(own) for name, own in given.items()}
+
+
+def title_of(models: Collection[str], tasks: Collection[str]) -> str:
+    """The title of a suite that no file has: `2 models on 1 task`."""
+    counted = ((len(models), "model"), (len(tasks), "task"))
+    return " on ".join(f"{number} {what}{'' if number == 1 else 's'}" for number, what in counted)
 
 
 def read_suite(path: Path) -> Suite:
