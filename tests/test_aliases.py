@@ -91,6 +91,9 @@ def test_a_registry_finds_aliases_and_refuses_to_register_them():
         ("S6", "The symmetric group S6 is `symmetric:n=6`."),
         ("a_7", "The alternating group A7 is `alternating:n=7`."),
         ("C4", "The cyclic group C4 is `cyclic:n=4`."),
+        ("s33", "The symmetric group S33 is too large: the largest is `symmetric:n=7`."),
+        ("z9999", "The cyclic group Z9999 is too large: the largest is `cyclic:n=4096`."),
+        ("a2", "The alternating group A2 is too small: the smallest is `alternating:n=3`."),
     ],
 )
 def test_a_name_that_reads_like_a_group_is_told_the_task_of_that_group(name, meant, capsys):
