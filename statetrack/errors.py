@@ -106,12 +106,15 @@ def setting(name: str, *value: Any) -> str:
     """A setting, for the message of an error: its name, or its name and its value.
 
     In Python it is written `hidden` or `hidden=64`, and on the command line `--hidden` or
-    `--hidden 64`. A value must be a Python literal.
+    `--hidden 64`; `plugin` as a call of `st.load_plugin`, and `--plugin`. A value must be a Python
+    literal.
     """
     return f"\x02{name}\x03" if not value else f"\x02{name}={value[0]!r}\x03"
 
 
 def _as_argument(name: str, *value: Any) -> str:
+    if name == "plugin":  # an option of every command, and in Python a function
+        return f"st.load_plugin({', '.join(map(repr, value))})"
     return name if not value else f"{name}={value[0]!r}"
 
 

@@ -80,6 +80,7 @@ def load_named_task(name: str) -> Task:
         hint = group_meant(name) or nearest(name, [*TASKS, *MODELS])
         raise UnknownNameError(
             f"there is nothing called '{name}'.{hint} `statetrack list` says what there is."
+            f"{MODELS.hint}"
         )
     return load_task(name)
 

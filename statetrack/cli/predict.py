@@ -123,7 +123,7 @@ def _table(row: Mapping[str, theory.Prediction], *, brief: bool) -> report.Table
     columns = [
         report.Column("model", "name"),
         report.Column("can", "whole"),
-        report.Column("size", "whole" if brief else "text"),
+        report.Column("size"),
         report.Column("as set", "whole"),
     ]
     if not brief:
@@ -161,11 +161,11 @@ def _draw_reasons(
     reasons: dict[str, list[str]] = {}
     for model, found in row.items():
         shown = f"; words {numbers[found.witness]}" if found.witness else ""
-        reasons.setdefault(f"{found.theorem} ({found.source}){shown}", []).append(model)
+        reasons.setdefault(f"{found.reason}{shown}", []).append(model)
         longer = found.generalises
         if longer is not None:
             shown = f"; words {numbers[longer.witness]}" if longer.witness else ""
-            why = f"trained on short words: {longer.theorem} ({longer.source}){shown}"
+            why = f"trained on short words: {longer.reason}{shown}"
             reasons.setdefault(why, []).append(model)
     for why, models in reasons.items():
         console.print()

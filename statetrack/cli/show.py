@@ -145,7 +145,7 @@ def _show(name: str, as_json: bool) -> None:
         every = [known for names in _names().values() for known in names]
         raise UnknownNameError(
             f"there is nothing called '{name}'.{spec.group_meant(name) or nearest(name, every)} "
-            "`statetrack list` says what there is."
+            f"`statetrack list` says what there is.{MODELS.hint}"
         )
     kind, *others = found or ["task"]
     if kind == "task" and not (":" in name or "(" in name or spec.is_path(name) or _is_plain(name)):

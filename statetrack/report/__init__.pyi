@@ -23,6 +23,7 @@ from .evidence import transitions as transitions
 from .evidence import window_table as window_table
 from .formats.rich import PIPED_WIDTH as PIPED_WIDTH
 from .formats.rich import FittedTable as FittedTable
+from .formats.rich import alike as alike
 from .formats.rich import console as console
 from .formats.rich import error_console as error_console
 from .formats.rich import hanging as hanging
@@ -31,6 +32,7 @@ from .formats.rich import text_of as text_of
 from .gathering import gather_suite as gather_suite
 from .gathering import make_report as make_report
 from .html.rendering import page as page
+from .matrix import matrix_of as matrix_of
 from .placing import Placeable as Placeable
 from .placing import Placed as Placed
 from .placing import in_order as in_order
@@ -38,7 +40,6 @@ from .placing import places_of as places_of
 from .plain_values import json_text as json_text
 from .reproductions import reproduction_page as reproduction_page
 from .suites import evidence_table as evidence_table
-from .suites import suite_table as suite_table
 from .table import FORMATS as FORMATS
 from .table import LOOKS as LOOKS
 from .table import NO_BREAK as NO_BREAK
