@@ -12,14 +12,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, PrivateAttr, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from statetrack import yaml_text
 from statetrack.errors import SettingsError, TaskError
 from statetrack.registry import Registry, files_in, tasks_folder
 from statetrack.settings import Line, LineOrEmpty, Name, Settings, build, option, read_yaml
+from statetrack.spec import Lengths
 from statetrack.training import DataSettings, TrainSettings
 
 Shown = Literal["accuracy", "scaled", "success"]
@@ -46,21 +47,6 @@ SWEEP_FILE = "sweep.yaml"
 
 TRAINED_BY = frozenset({*DataSettings.model_fields, *TrainSettings.model_fields} - {"task"})
 """The settings of training and its words, which a protocol is about."""
-
-
-def _written_out(value: Any) -> Any:
-    """Lengths with the ranges among them written out; numbers alone are read without NumPy."""
-    if isinstance(value, str) or (
-        isinstance(value, list | tuple) and any(isinstance(each, str) for each in value)
-    ):
-        from statetrack.spec import lengths_written_out
-
-        return lengths_written_out(value)
-    return value
-
-
-Lengths = Annotated[tuple[int, ...], BeforeValidator(_written_out)]
-"""Lengths, as numbers or as the ranges that the command line takes."""
 
 
 class PublishedTable(Settings):
