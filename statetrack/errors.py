@@ -25,7 +25,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Self
 
 from statetrack.text import visible
 from statetrack.usual_names import OPTIONS, meant
@@ -54,6 +54,14 @@ class StatetrackError(Exception):
             return notation(found["name"], *values)
 
         return visible(" ".join(_MARKED.sub(written, super().__str__()).splitlines()))
+
+    def renamed(self, name: str, other: str) -> Self:
+        """The same error, whose message calls a setting by another name."""
+
+        def changed(found: re.Match[str]) -> str:
+            return found[0].replace(name, other, 1) if found["name"] == name else found[0]
+
+        return type(self)(_MARKED.sub(changed, super().__str__()))
 
     def __str__(self) -> str:
         return self.message(_as_argument)
