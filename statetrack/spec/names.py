@@ -270,14 +270,16 @@ def _flow(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def group_meant(name: str) -> str:
+def group_meant(name: str, tasks: Container[str]) -> str:
     """A sentence for a name that is no task but reads like a group, such as `d5`; empty for others.
 
-    It says which task is that group, or which is the nearest that can be loaded.
+    It says which of all tasks is that group, or which is the nearest that can be loaded.
     """
     found = re.fullmatch("([sadzc])_?([1-9][0-9]{0,3})", name, re.ASCII | re.IGNORECASE)
     if found is None:
         return ""
+    if (plain := name.lower()) in tasks and plain not in ALIASES:
+        return f" Did you mean '{plain}'?"
     family, number = _FAMILIES[found[1].lower()], int(found[2])
     (n,) = (each for each in arguments_of(family) if each.name == "n")
     group = f" The {family} group {found[1].upper()}{number} is"
