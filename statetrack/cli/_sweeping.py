@@ -339,7 +339,12 @@ def _show(
     if asked.as_json:
         print(report.json_text(_report(asked, rows, columns)), end="")
     else:
-        _draw(asked, points, rows, columns, results, compared, wall)
+        found, told = _report(asked, rows, columns), {(e.row, e.column) for e in every}
+        failed = told - {(result.row, result.column) for result in results}
+        entries = (  # whose failures were said as they ended
+            replace(e, error="") if (e.row, e.column) in failed else e for e in found.entries
+        )
+        _draw(asked, points, replace(found, entries=tuple(entries)), results, compared, wall)
     for result in results:
         if (wrong := result.bracket.contradiction) is not None:
             terminal.warn(f"CONTRADICTION: {wrong}", f"{result.row} on {result.column}")
@@ -373,14 +378,13 @@ def _show(
 def _draw(
     asked: Sweep,
     points: Sequence[sweep.Point],
-    rows: Sequence[str],
-    columns: Sequence[str],
+    found: report.Report,
     results: Sequence[sweep.PointResult],
     compared: Sequence[sweep.Compared],
     wall: float,
 ) -> None:
     """The table, and all that stands below it."""
-    suite, to, found = asked.suite, report.console(), _report(asked, rows, columns)
+    suite, to = asked.suite, report.console()
     more = f"`statetrack report {asked.folder} --also NAME,...` has them"
     to.print(replace(report.matrix_of(found, fitted=True), more=more))
     if asked.stress_seconds:
@@ -389,7 +393,7 @@ def _draw(
     else:
         to.print(NO_WORST)
     if asked.evidence:
-        to.print(report.evidence_table(rows, columns, results))
+        to.print(report.evidence_table(found.row_names, found.column_names, results))
     if compared:
         to.print(report.verdict_table(compared))
         for line in (*report.legend(compared), f"verdicts: {report.summary(compared)}"):
