@@ -341,8 +341,9 @@ def _show(
     else:
         found, told = _report(asked, rows, columns), {(e.row, e.column) for e in every}
         failed = told - {(result.row, result.column) for result in results}
-        entries = (  # whose failures were said as they ended
-            replace(e, error="") if (e.row, e.column) in failed else e for e in found.entries
+        entries = (  # failures were said as they ended, and verdicts have a table of their own
+            replace(e, compared=(), error="" if (e.row, e.column) in failed else e.error)
+            for e in found.entries
         )
         _draw(asked, points, replace(found, entries=tuple(entries)), results, compared, wall)
     for result in results:
