@@ -336,11 +336,11 @@ def _show(
     )
     verdicts = sweep.compare_published(suite, points, every)
     compared = [each for each in verdicts if each.is_about(places)]
+    found = _report(asked, rows, columns)
     if asked.as_json:
-        print(report.json_text(_report(asked, rows, columns)), end="")
+        print(report.json_text(found), end="")
     else:
-        found, told = _report(asked, rows, columns), {(e.row, e.column) for e in every}
-        failed = told - {(result.row, result.column) for result in results}
+        failed = {(e.row, e.column) for e in every if isinstance(e, sweep.Failed)}
         entries = (  # failures were said as they ended, and verdicts have a table of their own
             replace(e, compared=(), error="" if (e.row, e.column) in failed else e.error)
             for e in found.entries
@@ -353,7 +353,7 @@ def _show(
         if file is None:
             continue
         if option == "--html":
-            page = report.page(_report(asked, rows, columns))
+            page = report.page(found)
         else:
             page = report.reproduction_page(
                 suite,
@@ -366,7 +366,7 @@ def _show(
         kept = f"; the results are kept: the same command with another {option} writes them"
         terminal.write_file(file, page, option, f"{kept} without training")
     if asked.files:
-        document = report.Wanted().document(_report(asked, rows, columns))
+        document = report.Wanted().document(found)
         for file in asked.files:
             terminal.write_document(document, file, quietly=asked.as_json)
     if len(results) < len(every):
