@@ -201,7 +201,7 @@ def test_no_command_executes_the_plugin_of_a_run_unasked(
 
 def test_the_library_opens_a_run_with_a_plugin_only_when_it_is_trusted(mark: Path) -> None:
     for open_run in (Run.open, Run.resume):
-        with pytest.raises(RunError, match="read it, then give trust_plugin=True, or --plugin"):
+        with pytest.raises(RunError, match=r"then give trust_plugin=True, or st\.load_plugin"):
             open_run("runs/started")
     assert not mark.exists()
     assert Run.resume("runs/started", trust_plugin=True).experiment.model == "marked"

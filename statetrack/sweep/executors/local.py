@@ -162,22 +162,32 @@ _stopping: Any = None
 
 
 def _begin(stopping: Any, told: Any) -> None:
-    """`told` becomes 1 once a worker has said what one of all is to say."""
     global _stopping
     _stopping = stopping
-
-    def is_news(record: logging.LogRecord) -> bool:
-        if not getattr(record, "once", False):
-            return True
-        with told.get_lock():
-            before, told.value = told.value, 1
-        return not before
-
-    logging.getLogger("statetrack").addFilter(is_news)
+    logging.getLogger("statetrack").addFilter(SaidOnce(told))
     os.environ["OMP_NUM_THREADS"] = "1"
     if "torch" in sys.modules:  # imported with the program of whoever sweeps
         sys.modules["torch"].set_num_threads(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+class SaidOnce(logging.Filter):
+    """Of what every process would say for itself, lets the first one pass.
+
+    `told` is a number that the processes share: 1 once one of them said it.
+    """
+
+    def __init__(self, told: Any) -> None:
+        super().__init__()
+        self._told = told
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is to be said."""
+        if not getattr(record, "once", False):
+            return True
+        with self._told.get_lock():
+            before, self._told.value = self._told.value, 1
+        return not before
 
 
 def _end_with_parent() -> None:
