@@ -93,8 +93,12 @@ def test_a_registry_finds_aliases_and_refuses_to_register_them():
         ("a_7", "The alternating group A7 is `alternating:n=7`."),
         ("C4", "The cyclic group C4 is `cyclic:n=4`."),
         ("S3", "Did you mean 's3'?"),
-        ("s33", "The symmetric group S33 is too large: the largest is `symmetric:n=7`."),
-        ("z9999", "The cyclic group Z9999 is too large: the largest is `cyclic:n=4096`."),
+        (
+            "s33",
+            "S33 is too large: the largest is `symmetric:n=7,generators=swaps`.",
+        ),
+        ("s7", "The symmetric group S7 is `symmetric:n=7,generators=swaps`."),
+        ("d999", "The dihedral group D999 is too large: the largest is `dihedral:n=512`."),
         ("a2", "The alternating group A2 is too small: the smallest is `alternating:n=3`."),
     ],
 )

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
@@ -30,7 +31,14 @@ from typing import Any, Final
 from statetrack import yaml_text
 from statetrack.errors import TaskError
 from statetrack.registry import Alias
-from statetrack.sources import ENDINGS, arguments_of, endings, format_of, is_trace_file
+from statetrack.sources import (
+    ENDINGS,
+    MOST_TRANSITIONS,
+    arguments_of,
+    endings,
+    format_of,
+    is_trace_file,
+)
 
 LONGEST_FOLDER_NAME = 150
 """Bytes of a folder's name; file systems take 255, and more is added to some."""
@@ -284,7 +292,13 @@ def group_meant(name: str, tasks: Container[str]) -> str:
     (n,) = (each for each in arguments_of(family) if each.name == "n")
     group = f" The {family} group {found[1].upper()}{number} is"
     if n.least is not None and number < n.least:
-        return f"{group} too small: the smallest is `{family}:n={n.least}`."
+        return f"{group} too small: the smallest is `{_group(family, int(n.least))}`."
     if n.most is not None and number > n.most:
-        return f"{group} too large: the largest is `{family}:n={n.most}`."
-    return f"{group} `{family}:n={number}`."
+        return f"{group} too large: the largest is `{_group(family, int(n.most))}`."
+    return f"{group} `{_group(family, number)}`."
+
+
+def _group(family: str, n: int) -> str:
+    """The task of a group: under some of its elements where a table of all would be too large."""
+    fits = family != "symmetric" or math.factorial(n) ** 2 <= MOST_TRANSITIONS
+    return f"{family}:n={n}" if fits else f"{family}:n={n},generators=swaps"
