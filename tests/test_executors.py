@@ -47,13 +47,6 @@ def errors_of(done: list) -> dict[str, str]:
     return {one.row: one.error for one in done}
 
 
-def test_every_executor_is_found_by_its_name():
-    assert {"local", "ray", "slurm"} <= set(EXECUTORS)
-
-
-@pytest.mark.parametrize(
-    ("name", "package", "extra"), [("ray", "ray", "ray"), ("slurm", "submitit", "slurm")]
-)
 def test_of_what_all_workers_would_say_one_is_heard():
     told = multiprocessing.get_context("spawn").Value("b", 0)
     workers = [SaidOnce(told), SaidOnce(told)]
@@ -62,6 +55,13 @@ def test_of_what_all_workers_would_say_one_is_heard():
     assert all(each.filter(logging.makeLogRecord({"msg": "another"})) for each in workers)
 
 
+def test_every_executor_is_found_by_its_name():
+    assert {"local", "ray", "slurm"} <= set(EXECUTORS)
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "extra"), [("ray", "ray", "ray"), ("slurm", "submitit", "slurm")]
+)
 def test_an_executor_without_its_package_says_what_installs_it(
     name, package, extra, monkeypatch, tmp_path
 ):

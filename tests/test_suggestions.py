@@ -216,7 +216,7 @@ OWN = (
             "no model 'lstn'. Did you mean 'lstm'? own.py: reg",
         ),
         (
-            "predict s3 --models nothing",
+            "predict s3 --models zzz",
             "`statetrack list models` shows all. own.py: registers own-ri",
         ),
         (
