@@ -386,8 +386,8 @@ def _draw(
 ) -> None:
     """The table, and all that stands below it."""
     suite, to = asked.suite, report.console()
-    more = f"`statetrack report {asked.folder} --also NAME,...` has them"
-    to.print(replace(report.matrix_of(found, fitted=True), more=more))
+    table = report.matrix_of(found, fitted=True)
+    to.print(replace(table, more="`statetrack report FOLDER --also NAME,...` has them"))
     if asked.stress_seconds:
         worst = report.matrix_of(found, measure="worst")
         to.print(replace(worst, title="", notes=(LEGEND_OF_WORST,)))
