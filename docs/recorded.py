@@ -2,7 +2,8 @@
 
 `python docs/recorded.py` says of every recorded table whether it still holds; with `record NAME...`
 tables are made anew by their commands, and with `pages` their pages are written from the records,
-without training: those of reproductions with the sums of their verdicts, and the ledger.
+without training: those of reproductions with the sums of their verdicts, and the ledger. The page
+of the map is made by `docs/learned.py`.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ OTHERS = {
     "atlas": "statetrack atlas",
 }
 """Recorded tables that are no suite's, and the commands that make them."""
+
+MAP = "map"
+"""The suite whose page is made by `docs/learned.py`."""
 
 
 def records() -> dict[str, RecordedTable]:
@@ -132,7 +136,7 @@ def page_of(table: RecordedTable) -> str:
         command=table.command,
         points=points_of(suite, Path(), {}, to_train=False),
         results=table.results(),
-        compared=table.compared(),
+        compared=table.compared,
         machine=lambda _: about,
     )
 
@@ -147,11 +151,11 @@ def pages(found: dict[str, RecordedTable]) -> Iterator[tuple[Path, str]]:
     """Every page that is made of records, with its text."""
     compared: dict[str, tuple[str, Sequence[Compared]]] = {}
     for name, table in found.items():
-        if table.suite:
+        if table.suite and name != MAP:
             compared[f"{name}.md"] = (SUITES[name].title, ())
-        if table.cells:
-            yield PAGES / f"{name}.md", page_of(table)
-            compared[f"{name}.md"] = (SUITES[name].title, table.compared())
+            if table.cells:
+                yield PAGES / f"{name}.md", page_of(table)
+                compared[f"{name}.md"] = (SUITES[name].title, table.compared)
     index = PAGES / "index.md"
     yield index, with_totals(index.read_text("utf-8"), compared)
     ledger = DOCS / "ledger.md"

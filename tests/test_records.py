@@ -90,7 +90,7 @@ def test_a_record_gives_the_same_verdicts_as_the_runs(
     points, results = measured
     table.write(tmp_path / "tiny.json")
     again = RecordedTable.read(tmp_path / "tiny.json")
-    assert again.compared() == compare_published(TINY.for_budget(None), points, results)
+    assert again.compared == compare_published(TINY.for_budget(None), points, results)
     for kept, was in zip(again.results(), results, strict=True):
         counted = ("replicas", "num_right", "success", "steps")
         assert [getattr(kept, n) for n in counted] == [getattr(was, n) for n in counted]
