@@ -25,7 +25,7 @@ A column may set more: what the paper does otherwise on that task.
 
 OF_THE_BILINEAR_PAPERS = (
     *("additive-terms", "bilinear-data-efficiency", "bilinear-modular-addition"),
-    *("bilinear-modular-arithmetic", "bilinear-state-machine", "induction-bias"),
+    *("bilinear-modular-arithmetic", "bilinear-rank", "bilinear-state-machine", "induction-bias"),
     "rotation-angles",
 )
 
