@@ -73,6 +73,7 @@ record: $(VENV)/installed-dev
 # The pages of reproductions, their sums and the ledger, from what is recorded.
 reproductions: $(VENV)/installed-dev
 	$(BIN)/python docs/recorded.py pages
+	$(BIN)/python docs/learned.py
 
 cluster: $(VENV)/installed-dev
 	$(BIN)/python -m tests.faults.cluster

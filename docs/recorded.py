@@ -4,7 +4,8 @@
 tables are made anew by their commands, and with `pages` their pages are written from the records,
 without training: those of reproductions with the sums of their verdicts, and the ledger. With
 `repeat NAME...` some cells of recorded suites are trained again from another seed, and `estimate
-NAME...` measures what suites would take, for the ledger.
+NAME...` measures what suites would take, for the ledger. The page of the map is made by
+`docs/learned.py`.
 """
 
 from __future__ import annotations
@@ -68,6 +69,9 @@ OTHERS = {
     "atlas": "statetrack atlas",
 }
 """Recorded tables that are no suite's, and the commands that make them."""
+
+MAP = "map"
+"""The suite whose page is made by `docs/learned.py`."""
 
 
 def records(folder: Path = RECORDS) -> dict[str, RecordedTable]:
@@ -189,7 +193,7 @@ def page_of(table: RecordedTable) -> str:
         command=table.command,
         points=points_of(suite, Path(), {}, to_train=False),
         results=table.results(),
-        compared=table.compared(),
+        compared=table.compared,
         machine=lambda _: about,
     )
 
@@ -204,11 +208,11 @@ def pages(found: dict[str, RecordedTable]) -> Iterator[tuple[Path, str]]:
     """Every page that is made of records, with its text."""
     compared: dict[str, tuple[str, Sequence[Compared]]] = {}
     for name, table in found.items():
-        if table.suite:
+        if table.suite and name != MAP:
             compared[f"{name}.md"] = (SUITES[name].title, ())
-        if table.cells:
-            yield PAGES / f"{name}.md", page_of(table)
-            compared[f"{name}.md"] = (SUITES[name].title, table.compared())
+            if table.cells:
+                yield PAGES / f"{name}.md", page_of(table)
+                compared[f"{name}.md"] = (SUITES[name].title, table.compared)
     yield PAGES / "other-seeds.md", repeated_page(found, records(REPEATED))
     index = PAGES / "index.md"
     yield index, with_totals(index.read_text("utf-8"), compared)

@@ -387,7 +387,12 @@ def test_stacks_follow_the_series_of_the_group() -> None:
 def test_what_is_hard_for_nc1_is_beyond_constant_depth() -> None:
     for task, expected in (("a5", "no"), ("s5-swaps", "no"), ("s4", "unknown")):
         algebra = analyse(load_task(task).automaton)
-        for model in ("transformer", "hgrn", told("s4d", layers=2), told("lru", layers=2)):
+        for model in (
+            told("transformer", bos=True),
+            "hgrn",
+            told("s4d", layers=2),
+            told("lru", layers=2),
+        ):
             assert predict(algebra, model).can == expected
 
 

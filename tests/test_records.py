@@ -91,7 +91,7 @@ def test_a_record_gives_the_same_verdicts_as_the_runs(
     points, results = measured
     table.write(tmp_path / "tiny.json")
     again = RecordedTable.read(tmp_path / "tiny.json")
-    assert again.compared() == compare_published(TINY.for_budget(None), points, results)
+    assert again.compared == compare_published(TINY.for_budget(None), points, results)
     for kept, was in zip(again.results(), results, strict=True):
         counted = ("replicas", "num_right", "success", "steps")
         assert [getattr(kept, n) for n in counted] == [getattr(was, n) for n in counted]
@@ -148,7 +148,7 @@ def test_a_record_from_another_seed_holds_and_is_read_beside_the_first(
     again = replace(table, seed=200, settings=settings_of(suite, points))
     assert again.why_stale() == [] and replace(again, seed=None).why_stale()
     assert decided_cells(table) == [("signs", "parity")]  # too few words for the other
-    assert pairs_of(table, again) == list(zip(table.compared(), again.compared(), strict=True))
+    assert pairs_of(table, again) == list(zip(table.compared, again.compared, strict=True))
     page = repeated_page({"tiny": table}, {"tiny": again})
     assert "2 cells of 1 pages: of 1 verdicts, 1 are the same" in page
     fewer = replace(again, cells=table.cells[1:])

@@ -206,7 +206,8 @@ def test_without_positions_a_repeated_symbol_is_as_one() -> None:
         logits = made(torch.ones(1, 9, dtype=torch.int64))[0]
     assert torch.allclose(logits, logits[:1].expand_as(logits), atol=1e-8)
     three_ones = Automaton([[0, 1], [1, 2], [2, 3], [3, 3]], [0, 0, 0, 1])
-    assert predict(analyse(three_ones), told("transformer", positions="none")).can == "unknown"
+    found = predict(analyse(three_ones), told("transformer", positions="none"))
+    assert (found.can, found.witness.kind) == ("no", "repeat")
 
 
 # --- answers against the words of random machines ---

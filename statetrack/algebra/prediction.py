@@ -14,7 +14,9 @@ Answer = Literal["yes", "no", "unknown"]
 
 Word = tuple[int, ...]
 
-Kind = Literal["powers", "group", "count", "order", "far order", "merge", "return", "balance"]
+Kind = Literal[
+    "powers", "group", "count", "order", "far order", "merge", "return", "balance", "repeat"
+]
 """What words show:
 
 - `powers`: one word w, whose powers take the states round, so that the labels after u w^n v, with u
@@ -34,6 +36,7 @@ Kind = Literal["powers", "group", "count", "order", "far order", "merge", "retur
 - `balance`: a word w from one state to another, and words x and y from the first back to it. Every
   counter whose sums vanish along all cycles, and which may look at what such counters told before,
   adds as much along x as along `order` readings of w and one of y: so none tells the states apart.
+- `repeat`: a symbol x, and two words of x alone, the accesses, with different labels.
 
 A suffix of `powers`, `group`, `count` and `balance` is not empty, and two states are one there
 where they behave alike from the next symbol on: as the states of a Mealy machine are.
@@ -52,6 +55,7 @@ SAYS: dict[Kind, str] = {
     "balance": "w leads from one state to another, x and y back to the first; every counter that "
     "returns to its value on all cycles adds as much on x as on {order} w and y: none tells the "
     "states apart",
+    "repeat": "u and u' are words of the symbol x alone, and their labels are different",
 }
 LETTERS: dict[Kind, tuple[str, ...]] = {
     "powers": ("w",),

@@ -323,6 +323,18 @@ def _balance(witness: Witness, walk: _Walker) -> str:
     return "what balanced counters add on the words is equal, while labels tell the states apart"
 
 
+def _repeat(witness: Witness, walk: _Walker) -> str:
+    (word,) = witness.words
+    _need(len(word) == 1 and witness.suffixes == ((),), "the word is not one symbol")
+    _need(len(witness.accesses) == len(witness.states) == 2, "there are not two words")
+    first, second = witness.states
+    for access, state in zip(witness.accesses, (first, second), strict=True):
+        _need(bool(access) and {*access} == {*word}, "a word has other symbols, or none")
+        _need(walk.from_start(access) == state, "a word leads elsewhere")
+    _need(walk.told_apart(first, second, ()), "the labels are the same")
+    return "two words of one symbol alone have different labels"
+
+
 def _counters(steps: Steps) -> tuple[dict[int, int], Counters]:
     """By state, its number where states that answer alike are one; and what counters tell."""
     delta = [[0] * steps.num_symbols]  # what is not drawn leads to state 0, and stays there
@@ -359,4 +371,5 @@ _CHECKS: dict[Kind, Callable[[Witness, _Walker], str]] = {
     "merge": _merge,
     "return": _return,
     "balance": _balance,
+    "repeat": _repeat,
 }

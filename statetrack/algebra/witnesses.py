@@ -552,6 +552,28 @@ class Witnesses:
         suffix = tell.suffix(state, other)
         return Witness("return", ((symbol,), back), (number, away), (access,), (suffix,))
 
+    @cached_property
+    def repeat(self) -> Witness | None:
+        """A symbol, and the two shortest words of it alone whose labels are different."""
+        whole = self._machine.whole
+        found = []
+        for symbol in np.flatnonzero(whole.drawable[whole.start]).tolist():
+            state, labelled = whole.start, list[tuple[int, int]]()
+            for read in range(1, 2 * len(whole.delta)):  # then labels repeat themselves
+                if not whole.drawable[state, symbol]:
+                    break
+                state = int(whole.delta[state, symbol])
+                if whole.scored[state]:
+                    labelled.append((read, state))
+                    if whole.output[state] != whole.output[labelled[0][1]]:
+                        found.append((read, symbol, labelled[0], state))
+                        break
+        if not found:
+            return None
+        read, symbol, (before, first), second = min(found)
+        accesses = (symbol,) * before, (symbol,) * read
+        return Witness("repeat", ((symbol,),), (first, second), accesses, ((),))
+
     # --- states that no balanced counter tells apart ---
 
     @cached_property

@@ -10,7 +10,7 @@ import typer
 
 from statetrack.cli import options
 
-Kind = Literal["length", "heat", "data", "ablation", "angles"]
+Kind = Literal["length", "heat", "map", "data", "ablation", "angles"]
 
 PLACE = 3.9
 """Its place among the commands that `statetrack --help` lists."""
@@ -36,7 +36,8 @@ def plot(
     kind: Annotated[
         Kind | None,
         typer.Option(
-            help="Accuracy by length; a heat map of rows and columns; accuracy along a setting; "
+            help="Accuracy by length; a heat map of rows and columns; a map of what each row can "
+            "do by theory and what it has learned; accuracy along a setting; "
             "bars with seeds as points; the angles that one run turns. By default length, or heat "
             "where one length was tested."
         ),

@@ -12,7 +12,7 @@ of its own takes what the constructions of statetrack find.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
@@ -156,6 +156,6 @@ def _load_classes() -> None:
 
 
 @cache
-def _layers() -> dict[str, Callable[[], object]]:
+def _layers() -> Mapping[str, Callable[[], object]]:
     """A loader for each file of layers, by the name of the model's own file."""
     return modules_in(LAYERS)

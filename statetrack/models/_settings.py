@@ -28,6 +28,7 @@ ABOUT_MLP_KIND: Final = (
 )
 ABOUT_CONV: Final = "Positions that a short convolution of q, k and v spans; 0 leaves it out."
 ABOUT_HEADS: Final = "Number of heads; must divide the width."
+ABOUT_BOS: Final = "Whether a learned token, no symbol of the task, stands before every word."
 ABOUT_KERNEL: Final = (
     "What computes recurrences, short convolutions and norms: torch; native, compiled loops "
     "(CPU only); auto, which is native where that can run."

@@ -89,11 +89,11 @@ class LoopedTransformer(Transformer):
             stream = block(stream, bias)
         times = self.repetitions(symbols.shape[1])
         here = torch.tensor(times, device=symbols.device).unsqueeze(-1)  # [T, 1]
-        result = torch.zeros_like(stream)
+        result = torch.zeros_like(stream[:, self.bos :])
         for done in range(1, max(times, default=0) + 1):
             for block in self.blocks:
                 stream = block(stream, bias)
-            result = torch.where(here == done, stream, result)
+            result = torch.where(here == done, stream[:, self.bos :], result)
         return through(self.readout, self.norm(result))
 
     def repetitions(self, length: int) -> list[int]:

@@ -37,7 +37,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from statetrack.algebra import Undecided
+from statetrack.algebra import Attention, Size
 from statetrack.models._base import SequenceModel, require_divisor, through
 from statetrack.models._layers import (
     ShortConvolution,
@@ -48,7 +48,13 @@ from statetrack.models._layers import (
     split_heads,
 )
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import ABOUT_HEADS, ABOUT_MLP, MOST_LAYERS, BlockSettings
+from statetrack.models._settings import (
+    ABOUT_BOS,
+    ABOUT_HEADS,
+    ABOUT_MLP,
+    MOST_LAYERS,
+    BlockSettings,
+)
 from statetrack.ops import in_full_precision, widened
 from statetrack.settings import option
 
@@ -62,10 +68,17 @@ class PathAttentionSettings(BlockSettings):
     rank: int = option(32, "Rank R of the map from the input to w.", min=1)
     conv: int = option(3, "Kernel of the short convolution of w; 0 leaves it out.", min=0)
 
+    bos: bool = option(False, ABOUT_BOS)
+
     @property
-    def recurrence(self) -> Undecided:
-        """Softmax attention over transformed keys: no rule is known."""
-        return Undecided(state=False)
+    def recurrence(self) -> Attention:
+        """Softmax attention over transformed keys."""
+        return Attention(
+            layers=Size("layers", self.layers),
+            positions="path",
+            has_mlp=self.mlp > 0,
+            bos=self.bos,
+        )
 
 
 class PathAttentionBlock(nn.Module):
@@ -117,7 +130,8 @@ class PathAttention(SequenceModel):
     ) -> None:
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
         require_divisor(settings.width, "heads", settings.heads)
-        self.embedding = nn.Embedding(num_symbols, settings.width)
+        self.bos = int(settings.bos)
+        self.embedding = nn.Embedding(num_symbols + self.bos, settings.width)
         self.blocks = nn.ModuleList(PathAttentionBlock(settings) for _ in range(settings.layers))
         self.norm = make_norm(settings.norm, settings.width)
         self.readout = nn.Linear(settings.width, num_labels)
@@ -130,10 +144,11 @@ class PathAttention(SequenceModel):
 
     def forward(self, symbols: Tensor) -> Tensor:
         """Logits [B, T, C] of int64 symbols [B, T]."""
-        stream = self.embedding(symbols)
+        begun = functional.pad(symbols, (self.bos, 0), value=self.embedding.num_embeddings - 1)
+        stream = self.embedding(begun)
         for block in self.blocks:
             stream = block(stream)
-        return through(self.readout, self.norm(stream))
+        return through(self.readout, self.norm(stream[:, self.bos :]))
 
 
 @in_full_precision

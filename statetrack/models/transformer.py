@@ -52,7 +52,13 @@ from statetrack.models._layers import (
     split_heads,
 )
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import ABOUT_HEADS, ABOUT_MLP, MOST_LAYERS, BlockSettings
+from statetrack.models._settings import (
+    ABOUT_BOS,
+    ABOUT_HEADS,
+    ABOUT_MLP,
+    MOST_LAYERS,
+    BlockSettings,
+)
 from statetrack.ops import apply, join_lanes, native, natively
 from statetrack.settings import option
 
@@ -77,6 +83,7 @@ class TransformerSettings(BlockSettings):
         "Whether each word of a training step begins at a random one of the learned positions, so "
         "that positions beyond the training lengths are trained too (not used by others).",
     )
+    bos: bool = option(False, ABOUT_BOS)
 
     @property
     def recurrence(self) -> Attention:
@@ -84,8 +91,9 @@ class TransformerSettings(BlockSettings):
         return Attention(
             layers=Size("layers", self.layers),
             positions=self.positions,
-            longest=self.max_positions if self.positions == "learned" else None,
+            longest=self.max_positions - self.bos if self.positions == "learned" else None,
             has_mlp=self.mlp > 0,
+            bos=self.bos,
         )
 
 
@@ -152,7 +160,8 @@ class Transformer(SequenceModel):
         self.heads = settings.heads
         self.max_positions = settings.max_positions
         self.random_offset = settings.random_offset
-        self.embedding = nn.Embedding(num_symbols, width)
+        self.bos = int(settings.bos)
+        self.embedding = nn.Embedding(num_symbols + self.bos, width)
         self.learned: nn.Parameter | None = None
         if positions == "learned":
             self.learned = nn.Parameter(0.02 * torch.randn(settings.max_positions, width))
@@ -169,16 +178,21 @@ class Transformer(SequenceModel):
         stream, bias = self.embedded(symbols)
         for block in self.blocks:
             stream = block(stream, bias)
-        return through(self.readout, self.norm(stream))
+        return through(self.readout, self.norm(stream[:, self.bos :]))
 
     def embedded(self, symbols: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The stream [B, T, D] before the blocks, and what they add to scores, [N, T, T]."""
+        """The stream [B, T, D] before the blocks, and what they add to scores, [N, T, T].
+
+        With `bos` both have one position more, the first.
+        """
+        symbols = functional.pad(symbols, (self.bos, 0), value=self.embedding.num_embeddings - 1)
         stream: Tensor = self.embedding(symbols)
         length = symbols.shape[1]
         if self.learned is not None:
             if length > self.max_positions:
                 raise SettingsError(
-                    f"{setting('positions', 'learned')}: a word of {length} symbols is longer than "
+                    f"{setting('positions', 'learned')}: a word of {length - self.bos} symbols"
+                    f"{' and its first token' * self.bos} is longer than "
                     f"{setting('max_positions', self.max_positions)}: train with {length}, or take "
                     "other positions"
                 )

@@ -1,5 +1,6 @@
 """The public names of `statetrack.pictures`: other packages import these, from here alone."""
 
+from .learned_map import draw_learned as draw_learned
 from .looks import MANNERS as MANNERS
 from .looks import Look as Look
 from .looks import Manner as Manner

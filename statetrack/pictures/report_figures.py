@@ -15,6 +15,7 @@ from statetrack.evidence import Evidence, Representation
 from statetrack.figures import INK, NOTE
 from statetrack.pictures.canvas import text_width
 from statetrack.pictures.heat_map import MEASURED, heat_figure
+from statetrack.pictures.learned_map import map_figure
 from statetrack.pictures.looks import Look, save_figure
 from statetrack.pictures.sketch import (
     BANDS,
@@ -428,6 +429,7 @@ def angle_figure(report: Report, choice: Choice, look: Look) -> CaptionedFigure:
 KINDS: Mapping[str, Callable[[Report, Choice, Look], CaptionedFigure]] = {
     "length": length_figure,
     "heat": heat_figure,
+    "map": map_figure,
     "data": axis_figure,
     "ablation": ablation_figure,
     "angles": angle_figure,

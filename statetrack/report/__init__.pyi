@@ -31,11 +31,16 @@ from .formats.rich import text_of as text_of
 from .gathering import gather_suite as gather_suite
 from .gathering import make_report as make_report
 from .html.rendering import page as page
+from .learned import STANDINGS as STANDINGS
+from .learned import LearnedMap as LearnedMap
+from .learned import MapCell as MapCell
+from .learned import Standing as Standing
 from .placing import Placeable as Placeable
 from .placing import Placed as Placed
 from .placing import in_order as in_order
 from .placing import places_of as places_of
 from .plain_values import json_text as json_text
+from .recorded import RecordedTable as RecordedTable
 from .reproductions import reproduction_page as reproduction_page
 from .suites import evidence_table as evidence_table
 from .suites import suite_table as suite_table

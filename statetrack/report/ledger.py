@@ -52,7 +52,7 @@ def ledger_markdown(records: Mapping[str, RecordedTable], estimated: Estimated) 
 
 def _numbers(suite: Suite, record: RecordedTable | None) -> list[Compared]:
     """Every published number of a suite: judged where it was recorded, else not measured."""
-    known = {} if record is None else {_place(each): each for each in record.compared()}
+    known = {} if record is None else {_place(each): each for each in record.compared}
     return [known.get(_place(each), each) for each in compare_published(suite, [], [])]
 
 

@@ -12,7 +12,8 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +155,8 @@ class RecordedTable:
 
     def write(self, file: Path) -> None:
         """Write the file: a line for every setting and every cell."""
-        content = {name: value for name, value in vars(self).items() if name != "cells"}
+        content = {each.name: getattr(self, each.name) for each in fields(self)}
+        del content["cells"]
         lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in content.items()]
         if self.cells:
             cells = ",\n".join(json.dumps(vars(cell)) for cell in self.cells)
@@ -208,6 +210,7 @@ class RecordedTable:
             if cell.column in tasks and cell.row in suite.rows
         ]
 
+    @cached_property
     def compared(self) -> tuple[Compared, ...]:
         """The verdicts on the published numbers of what was recorded, by the present rules."""
         known = {f"{cell.column}/{cell.row}": cell.summary() for cell in self.cells}

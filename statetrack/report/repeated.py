@@ -29,7 +29,7 @@ def decided_cells(table: RecordedTable) -> list[tuple[str, str]]:
     Left out are those that the source prints in one number with others.
     """
     decided: dict[tuple[str, str], bool] = {}
-    for each in table.compared():
+    for each in table.compared:
         if each.verdict != "not comparable" and len(each.rows) == 1:
             place = (each.rows[0], each.column)
             decided[place] = decided.get(place, True) and each.verdict == "impossible"
@@ -74,8 +74,8 @@ def repeated_page(
 def pairs_of(table: RecordedTable, again: RecordedTable) -> list[tuple[Compared, Compared]]:
     """The verdicts on the cells that were trained again: those of the page, and the others."""
     there = {(cell.row, cell.column) for cell in again.cells}
-    first = [each for each in table.compared() if set(_places(each)) <= there]
-    second = [each for each in again.compared() if set(_places(each)) <= there]
+    first = [each for each in table.compared if set(_places(each)) <= there]
+    second = [each for each in again.compared if set(_places(each)) <= there]
     return list(zip(first, second, strict=True))
 
 

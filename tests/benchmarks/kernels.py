@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.functional import cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -77,9 +78,16 @@ class _Products(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         if func.overloadpacket.__name__ in ("mm", "bmm", "addmm", "baddbmm"):
-            given = [torch.empty_strided(part.shape, part.stride()).normal_() for part in args]
+            given = [drawn_like(part) for part in args]
             self.again.append(partial(func, *given))
         return func(*args, **(kwargs or {}))
+
+
+def drawn_like(part: Tensor) -> Tensor:
+    """Other numbers in the same layout, also where several places share one number."""
+    steps = zip(part.shape, part.stride(), strict=True)
+    last = sum((size - 1) * step for size, step in steps)
+    return torch.randn(last + 1).as_strided(part.shape, part.stride())
 
 
 def products_of(run: Callable[[], None]) -> Callable[[], None]:

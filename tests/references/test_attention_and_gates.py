@@ -253,11 +253,48 @@ def test_words_begin_at_random_learned_positions_only_while_training() -> None:
     assert torch.equal(model.eval()(symbols), shifted[0])
 
 
+WITH_TOKEN = [
+    *(("transformer", {"positions": positions}) for positions in POSITIONS),
+    ("looped-transformer", {"loops": 3}),
+    ("path-attention", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), WITH_TOKEN)
+def test_the_first_token_is_one_more_symbol_that_begins_every_word(
+    name: str, options: dict[str, object]
+) -> None:
+    model = make(name, bos=True, **options)
+    plain = type(model)(
+        model.settings.model_copy(update={"bos": False}), num_symbols=V + 1, num_labels=C
+    ).double()
+    plain.load_state_dict(model.state_dict())
+    symbols = torch.randint(V, (B, 9))
+    begun = torch.cat([torch.full((B, 1), V), symbols], 1)
+    torch.testing.assert_close(model(symbols), plain(begun)[:, 1:], **EXACT)
+    assert model(symbols[:, :0]).shape == (B, 0, C)
+
+
+@pytest.mark.parametrize("bos", [False, True])
+@pytest.mark.parametrize(("name", "options"), WITH_TOKEN)
+def test_words_of_one_symbol_have_one_answer_where_nothing_marks_their_beginning(
+    name: str, options: dict[str, object], bos: bool
+) -> None:
+    torch.manual_seed(1)
+    logits = make(name, bos=bos, **options)(torch.zeros(1, 9, dtype=torch.int64))
+    marked = bos or options.get("positions") in ("learned", "sinusoidal")
+    spread = (logits - logits[:, :1]).abs().max()
+    assert spread > 1e-3 if marked else spread < 1e-12
+
+
 def test_learned_positions_refuse_words_that_are_too_long() -> None:
     model = make("transformer", positions="learned", max_positions=6)
     assert model(torch.zeros(1, 6, dtype=torch.int64)).shape == (1, 6, C)
     with pytest.raises(SettingsError, match="7 symbols is longer than max_positions=6"):
         model(torch.zeros(1, 7, dtype=torch.int64))
+    model = make("transformer", positions="learned", max_positions=6, bos=True)
+    with pytest.raises(SettingsError, match="6 symbols and its first token is longer than"):
+        model(torch.zeros(1, 6, dtype=torch.int64))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from statetrack.algebra.prediction import Generalisation, Prediction, Size
 from statetrack.algebra.recurrences.base import (
     CASCADE,
     FIXED_PRECISION,
+    NO_RULE,
     OWN,
     Recurrence,
     beyond_tc0,
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 COUNTED = "Huang et al. 2025, arXiv:2410.02140; Yang et al. 2026, arXiv:2608.13433"
 UNCOUNTED = "Yang et al. 2026, arXiv:2608.13433"
 SHORTCUTS = "Liu et al. 2022, arXiv:2210.10749"
+ADDED = ("learned", "sinusoidal")
+"""Positions that are added to the embeddings of symbols; others enter scores alone."""
 SATURATION = "Omlin and Giles 1996, doi:10.1145/235809.235811"
 
 
@@ -112,6 +115,12 @@ class Attention(Recurrence):
     does not attend to itself, here it does, so that a symbol that is repeated changes nothing:
     all positions of a word of one symbol have the same numbers. So not every R-trivial monoid can
     be, but those of `occurrences` can.
+
+    That last observation holds wherever positions enter scores alone, as all but vectors that are
+    added to the embeddings do: rotary ones, ALiBi's, PaTH's reflections. A softmax is an average,
+    and averages of equal vectors are that vector, whatever the scores: so words of one symbol alone
+    have one answer at all lengths. `bos` says that every word begins with a token of its own; then
+    they need not.
     """
 
     equation: ClassVar[str] = "y_t = sum_{s <= t} softmax(q_t k_s) v_s, in a fixed number of layers"
@@ -123,9 +132,12 @@ class Attention(Recurrence):
 
     layers: Size
     positions: str
+    """none, learned or sinusoidal (added to embeddings); rotary, alibi or path (in scores)."""
     longest: int | None = None
     """The longest word that can be read at all; None where there is no such bound."""
     has_mlp: bool = True
+    bos: bool = False
+    """Whether a token that is no symbol of the task stands before every word."""
 
     @property
     def has_state(self) -> bool:
@@ -134,7 +146,10 @@ class Attention(Recurrence):
 
     def predict(self, algebra: Algebra) -> Prediction:
         """Tasks in TC0 at most; and whether what is learned on short words holds on longer ones."""
-        return replace(self._tracks(algebra), generalises=self._generalises(algebra))
+        tracks = self._tracks(algebra)
+        if self.positions == "path":  # of which neither source is
+            return tracks
+        return replace(tracks, generalises=self._generalises(algebra))
 
     def _generalises(self, algebra: Algebra) -> Generalisation:
         """Whether labels are in C-RASP, where they are asked for at the last symbol."""
@@ -145,10 +160,20 @@ class Attention(Recurrence):
                 "learned",
                 OWN,
             )
+        if no := self._of_one_symbol(algebra):
+            why = "no weights are right on all words of one symbol"
+            return Generalisation("no", why, OWN, no.witness)
         counted = algebra.c_rasp_in_place
         if counted is None:
             return Generalisation(
                 "unknown", "whether labels are in C-RASP was not worked out", COUNTED
+            )
+        if counted and self._begins_unmarked:
+            return Generalisation(
+                "unknown",
+                "labels are in C-RASP, which decides it where a token stands before every word, or "
+                "positions are added to the embeddings; here neither holds",
+                COUNTED,
             )
         if counted:
             return Generalisation(
@@ -171,9 +196,31 @@ class Attention(Recurrence):
             algebra.witnesses.uncounted,
         )
 
+    @property
+    def _begins_unmarked(self) -> bool:
+        """Whether nothing tells the first position from others that read the same symbol."""
+        return not self.bos and self.positions not in ADDED
+
+    def _of_one_symbol(self, algebra: Algebra) -> Prediction | None:
+        """No, where the answers to words of one symbol alone differ, and have to be equal."""
+        if not self._begins_unmarked or not (witness := algebra.witnesses.repeat):
+            return None
+        return Prediction(
+            "no",
+            "labels of words of one symbol alone differ, and their answers are equal: softmax "
+            "averages equal vectors where positions enter scores alone and no token stands before "
+            "the word (`bos` puts one there)",
+            OWN,
+            witness=witness,
+        )
+
     def _tracks(self, algebra: Algebra) -> Prediction:
-        if no := beyond_tc0(algebra):
+        if self.positions != "path" and (no := beyond_tc0(algebra)):
             return no
+        if no := self._of_one_symbol(algebra):
+            return no
+        if self.positions == "path":
+            return Prediction("unknown", NO_RULE, OWN)
         if self.longest is not None:
             why = (
                 f"words of more than {self.longest:,} symbols cannot be read: positions are learned"

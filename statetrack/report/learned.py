@@ -1,0 +1,208 @@
+"""The map of a table: of every model and task, what theory says beside what training found.
+
+Rows and columns are in the order of theory: tasks from what most rows can do to what fewest can,
+rows from those that can do least to those that can do most. So what is possible at all fills one
+corner, and what is learned of it is seen at a glance.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from statetrack.algebra import Answer, Prediction
+from statetrack.predicting import predict
+from statetrack.report.entries import Entry
+from statetrack.report.recorded import RecordedCell, RecordedTable
+from statetrack.runs import Algebras, Outcome
+from statetrack.scoring import horizon
+from statetrack.spec import load_task
+from statetrack.sweep import Measurement
+from statetrack.text import markdown, markdown_table
+
+if TYPE_CHECKING:
+    from statetrack.training import TaskWords
+
+Standing = Literal[
+    "learned",
+    "not held",
+    "not learned",
+    "too small",
+    "cannot",
+    "open, learned",
+    "open",
+    "DISAGREES",
+    "tests nothing",
+]
+
+STANDINGS: Mapping[Standing, str] = {
+    "learned": "can, and is right beyond training",
+    "not held": "can; learned words of training, fails on longer ones",
+    "not learned": "can; words of training were not learned",
+    "too small": "can at another size",
+    "cannot": "cannot, and fails",
+    "open, learned": "not known whether it can; right beyond training",
+    "open": "not known whether it can; fails",
+    "DISAGREES": "cannot, and is right on every word tried",
+    "tests nothing": "words have one possible answer",
+}
+"""What each standing says of a cell. *Right* is every answer of every word of every longer length
+that was tried, of some replica; *learned* is `FITTED` of the words of validation."""
+
+FITTED = 0.99
+"""The share of validation words with every answer right from which a replica has learned them."""
+
+
+def standing_of(
+    can: Answer | None, answer: Answer | None, *, right: bool, fitted: bool, tests: bool = True
+) -> Standing:
+    """Where a cell stands: by what its class of models can, what its settings can, and its best.
+
+    `can` is said of the class at some size and `answer` of the settings at hand; `right` is that
+    some replica is right on every longer word, `fitted` that one learned the words of training.
+    """
+    if not tests:
+        return "tests nothing"
+    if can == "no":
+        return "DISAGREES" if right else "cannot"
+    if right:
+        return "learned" if can == "yes" else "open, learned"
+    if can != "yes":
+        return "open"
+    if answer == "no":
+        return "too small"
+    return "not held" if fitted else "not learned"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapCell:
+    """One model on one task: where it stands, and what its replicas reached.
+
+    `right` counts the replicas with every answer right at every length beyond those of training,
+    and `holds_to` is the longest tested length up to which the best one is right on every word.
+    """
+
+    row: str
+    column: str
+    standing: Standing
+    replicas: int
+    right: int
+    holds_to: int
+
+    @classmethod
+    def of_entry(cls, entry: Entry) -> MapCell | None:
+        """The cell of a run of a report; None where it was not evaluated beyond training."""
+        judged = entry.judged
+        if judged is None or judged.best is None:
+            return None
+        found = judged.prediction
+        return cls(
+            row=entry.row,
+            column=entry.column,
+            standing=standing_of(
+                None if found is None else found.can,
+                judged.predicted,
+                right=judged.num_tracking > 0,
+                fitted=_fitted(entry.outcomes),
+                tests=judged.best.tests,
+            ),
+            replicas=entry.replicas,
+            right=judged.num_tracking,
+            holds_to=judged.best.horizon,
+        )
+
+    @classmethod
+    def of_record(
+        cls, cell: RecordedCell, measured: Measurement, found: Prediction, words: TaskWords
+    ) -> MapCell:
+        """The cell of a recorded point, trained on some words: predicted by the present rules."""
+        rows, trained_to = cell.result(measured).every_row, words.spec.lengths.longest
+        beyond = sorted({row.length for row in rows if row.length > trained_to}, reverse=True)
+        by_replica = [
+            [row for row in rows if row.replica == replica] for replica in range(len(cell.outcomes))
+        ]
+        right = sum(
+            bool(own) and all(row.all_right for row in own if row.length > trained_to)
+            for own in by_replica
+        )
+        return cls(
+            row=cell.row,
+            column=cell.column,
+            standing=standing_of(
+                found.can,
+                found.answer,
+                right=right > 0,
+                fitted=_fitted(cell.summary().replicas),
+                tests=not all(map(words.drawn.source.has_one_answer, beyond)),
+            ),
+            replicas=len(cell.outcomes),
+            right=right,
+            holds_to=max((horizon(own) for own in by_replica if own), default=0),
+        )
+
+
+def _fitted(outcomes: Sequence[Outcome]) -> bool:
+    shares = (one.validation_prefix_accuracy for one in outcomes)
+    return any(share is not None and share >= FITTED for share in shares)
+
+
+@dataclass(frozen=True)
+class LearnedMap:
+    """The cells of a map, and its rows and columns in the order of theory."""
+
+    cells: tuple[MapCell, ...]
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, cells: Iterable[MapCell | None]) -> LearnedMap:
+        """The map of some cells; of None there is none."""
+        found = tuple(cell for cell in cells if cell is not None)
+        cannot = [cell for cell in found if cell.standing in ("cannot", "DISAGREES")]
+
+        def shares(place: Callable[[MapCell], str]) -> dict[str, float]:
+            """Of each row, or column, the share of its cells that cannot, least first."""
+            every, some = Counter(map(place, found)), Counter(map(place, cannot))
+            return dict(sorted(((n, some[n] / every[n]) for n in every), key=lambda one: one[1]))
+
+        rows, columns = shares(lambda cell: cell.row), shares(lambda cell: cell.column)
+        return cls(found, tuple(sorted(rows, key=lambda row: -rows[row])), tuple(columns))
+
+    @classmethod
+    def of_records(cls, table: RecordedTable) -> LearnedMap:
+        """The map of a recorded suite."""
+        from statetrack.training import TaskWords  # torch
+
+        suite, algebras = table.suite_now, Algebras()
+        points = {(point.row, point.column): point for point in table.points()}
+        cells = []
+        for cell in table.cells:
+            if (point := points.get((cell.row, cell.column))) is None:
+                continue
+            task = load_task(point.experiment.data.task)
+            found = predict(algebras.of(task), point.experiment.model_settings)
+            measured = Measurement.of(suite, task)
+            words = TaskWords(task, point.experiment.data, point.experiment.training)
+            cells.append(MapCell.of_record(cell, measured, found, words))
+        return cls.of(cells)
+
+    def find(self, row: str, column: str) -> MapCell | None:
+        """The cell at a place; None where there is none."""
+        return next((c for c in self.cells if (c.row, c.column) == (row, column)), None)
+
+    def counts(self) -> dict[Standing, int]:
+        """How many cells stand where, in the order of `STANDINGS`."""
+        found = Counter(cell.standing for cell in self.cells)
+        return {standing: found[standing] for standing in STANDINGS if found[standing]}
+
+    def to_markdown(self, *, by: Literal["row", "column"]) -> str:
+        """A table with a line for each row, or column, and a count for each standing."""
+        shown = list(self.counts())
+        lines = []
+        for name in self.rows if by == "row" else self.columns:
+            own = Counter(cell.standing for cell in self.cells if getattr(cell, by) == name)
+            lines.append([markdown(name), *(str(own[each] or "") for each in shown)])
+        head = ["model" if by == "row" else "task", *shown]
+        return markdown_table(head, lines)

@@ -1,0 +1,139 @@
+"""The map of what is learned: where a cell stands, the order of theory, and its two sources."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from statetrack.errors import SettingsError
+from statetrack.pictures import Choice, Look, draw_learned, draw_report
+from statetrack.report import (
+    STANDINGS,
+    LearnedMap,
+    MapCell,
+    RecordedTable,
+    Report,
+    Standing,
+    gather_suite,
+)
+from statetrack.report.learned import standing_of
+from statetrack.report.recorded import RecordedCell, dependencies, settings_of
+from statetrack.runs import RunFolder, files
+from statetrack.sweep import Local, PointResult, Suite, points_of, run_suite
+
+SMALL = Suite(
+    title="Three models",
+    settings={"steps": 150, "seeds": 2, "validation_words": 64},
+    models={
+        "signs": {"model": "diagonal-real", "hidden": 8},
+        "positive": {"model": "diagonal-positive", "hidden": 8},
+        "gru": {"model": "gru", "hidden": 4, "steps": 10},
+    },
+    tasks={"cyclic": "cyclic:n=3", "parity": "parity"},
+    length=60,
+    samples=100,
+    curve_lengths=(20,),
+)
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, LearnedMap]:
+    """The report of a small suite, and the map of its record."""
+    folder = tmp_path_factory.mktemp("map")
+    points = points_of(SMALL, folder, {})
+    done = [each for each in run_suite(SMALL, points, Local(jobs=1))]
+    results = [each for each in done if isinstance(each, PointResult)]
+    assert len(results) == 6
+    cells = [
+        RecordedCell.of(each, RunFolder(Path(each.run)).read(files.SUMMARY)) for each in results
+    ]
+    about = {"date": "2026-01-01", "version": "0", "commit": "", "machine": "", "seconds": 1.0}
+    table = RecordedTable(
+        **{"name": "small", "command": "", "suite": "small", **about},
+        depends=dependencies(points),
+        settings=settings_of(SMALL, points),
+        cells=cells,
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("statetrack.report.recorded.SUITES", {"small": SMALL})
+        return gather_suite(SMALL, folder), LearnedMap.of_records(table)
+
+
+def test_the_map_of_a_report_is_that_of_its_record(both: tuple[Report, LearnedMap]) -> None:
+    report, of_record = both
+    found = LearnedMap.of(map(MapCell.of_entry, report.entries))
+    assert found == of_record
+    standings = {(cell.row, cell.column): cell.standing for cell in found.cells}
+    assert standings["signs", "parity"] == "learned"
+    for row, column in (("signs", "cyclic"), ("positive", "cyclic"), ("positive", "parity")):
+        assert standings[row, column] == "cannot"
+    assert {standings["gru", column] for column in ("cyclic", "parity")} == {"not learned"}
+    assert found.find("signs", "parity").right >= 1
+    assert found.find("signs", "parity").holds_to == 60
+    assert found.find("positive", "nothing") is None
+
+
+def test_rows_and_columns_are_in_the_order_of_theory(both: tuple[Report, LearnedMap]) -> None:
+    found = both[1]
+    assert found.rows == ("positive", "signs", "gru")
+    assert found.columns == ("parity", "cyclic")
+    assert list(found.counts()) == ["learned", "not learned", "cannot"]
+    lines = found.to_markdown(by="row").splitlines()
+    assert lines[0] == "| model | learned | not learned | cannot |"
+    assert lines[2:] == ["| positive |  |  | 2 |", "| signs | 1 |  | 1 |", "| gru |  | 2 |  |"]
+
+
+@pytest.mark.parametrize(
+    ("can", "answer", "right", "fitted", "expected"),
+    [
+        ("yes", "yes", True, True, "learned"),
+        ("yes", "unknown", True, False, "learned"),
+        ("yes", "no", True, True, "learned"),
+        ("yes", "yes", False, True, "not held"),
+        ("yes", "yes", False, False, "not learned"),
+        ("yes", "no", False, True, "too small"),
+        ("no", "no", False, True, "cannot"),
+        ("no", "no", True, True, "DISAGREES"),
+        ("unknown", "unknown", True, True, "open, learned"),
+        (None, None, False, True, "open"),
+    ],
+)
+def test_where_a_cell_stands(
+    can: str, answer: str, right: bool, fitted: bool, expected: Standing
+) -> None:
+    assert standing_of(can, answer, right=right, fitted=fitted) == expected
+    assert standing_of(can, answer, right=right, fitted=fitted, tests=False) == "tests nothing"
+
+
+def test_a_figure_has_every_row_column_standing_and_number(
+    both: tuple[Report, LearnedMap], tmp_path: Path
+) -> None:
+    report, found = both
+    path = tmp_path / "map.svg"
+    caption = draw_report(report, "map", path, Choice(), Look())
+    text = path.read_text("utf-8")
+    for name in (*found.rows, *found.columns, "Three models"):
+        assert f">{name}<" in text
+    for standing, number in found.counts().items():
+        assert f">{standing}: {STANDINGS[standing]} ({number})<" in text
+    assert "6 cells, 2 replicas in each" in caption[0]
+    draw_learned(found, tmp_path / "narrow.svg", Look(width=3.25, title="", legend=False))
+    narrow = (tmp_path / "narrow.svg").read_text("utf-8")
+    assert re.search(r'width="234pt"', narrow) and "Three models" not in narrow
+
+
+def test_without_words_beyond_training_there_is_no_map(tmp_path: Path) -> None:
+    empty = Report(title="T", entries=(), row_names=(), column_names=(), length=0)
+    with pytest.raises(SettingsError, match="no run was evaluated on words longer"):
+        draw_report(empty, "map", tmp_path / "map.svg", Choice(), Look())
+
+
+def test_page_and_figure_are_those_of_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    docs = Path(__file__).parents[1] / "docs"
+    monkeypatch.syspath_prepend(docs)
+    learned = importlib.import_module("learned")
+    for path in (learned.PAGE, learned.FIGURE):
+        assert learned.mark() in path.read_text("utf-8"), "run `python docs/learned.py`"
