@@ -36,6 +36,13 @@ if TYPE_CHECKING:  # which import torch
 MOST_COLUMNS = 12
 """Of more columns than this, and fewer rows, a table has a line for each column."""
 
+EVERY_POINT = """\
+Of the replica that validation selected: *selected* is its accuracy at the last symbol, *prefixes*
+the share of words with every symbol right, *scaled* the accuracy with chance at 0, *horizon* the
+longest tested length up to which every answer is right. *floor*: the accuracy of the best constant
+answer; *s*: seconds of training.
+"""
+
 BEGIN, END = "<!-- totals -->\n", "<!-- /totals -->\n"
 """Between these lines of the index stand the sums."""
 
@@ -97,6 +104,7 @@ def reproduction_page(
     rows, columns = list(suite.rows), list(suite.columns)
     published = beside(compared, suite.measure)
     parts.append("## Every point\n")
+    parts.append(EVERY_POINT)
     parts.append(suite_markdown(rows, columns, done, published, suite.published_as))
     if evidence:
         parts.append("## Evidence about the selected replicas\n")
