@@ -59,7 +59,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(torch|numpy|collections|contextlib|pathlib|typing|npt|np|nn)\..*|Path|Tensor"),
     # Aliases of types, and type variables.
     (r"py:.*", r"(.*\.)?(ArrayLike|Booleans|Floats|Found|Integers|RandomBits|State|T|Unsigned)"),
-    (r"py:.*", r"TypeAliasForwardRef|tuple\[float"),
+    (r"py:.*", r"NDArray|TypeAliasForwardRef|tuple\[float"),
     (r"py:.*", r"(statetrack\.evidence\.records\.)?(Drawing|Facts|Figure|Grid|Measure|Named)"),
     # Arguments and attributes that are the program's own business.
     (r"py:.*", r"statetrack\.(data\.splits\.(DrawingProgress|Words)|plugins\.PluginFiles)"),

@@ -25,7 +25,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Self
 
 from statetrack.text import visible
 from statetrack.usual_names import OPTIONS, meant
@@ -54,6 +54,14 @@ class StatetrackError(Exception):
             return notation(found["name"], *values)
 
         return visible(" ".join(_MARKED.sub(written, super().__str__()).splitlines()))
+
+    def renamed(self, name: str, other: str) -> Self:
+        """The same error, whose message calls a setting by another name."""
+
+        def changed(found: re.Match[str]) -> str:
+            return found[0].replace(name, other, 1) if found["name"] == name else found[0]
+
+        return type(self)(_MARKED.sub(changed, super().__str__()))
 
     def __str__(self) -> str:
         return self.message(_as_argument)
@@ -106,12 +114,15 @@ def setting(name: str, *value: Any) -> str:
     """A setting, for the message of an error: its name, or its name and its value.
 
     In Python it is written `hidden` or `hidden=64`, and on the command line `--hidden` or
-    `--hidden 64`. A value must be a Python literal.
+    `--hidden 64`; `plugin` as a call of `st.load_plugin`, and `--plugin`. A value must be a Python
+    literal.
     """
     return f"\x02{name}\x03" if not value else f"\x02{name}={value[0]!r}\x03"
 
 
 def _as_argument(name: str, *value: Any) -> str:
+    if name == "plugin":  # an option of every command, and in Python a function
+        return f"st.load_plugin({', '.join(map(repr, value))})"
     return name if not value else f"{name}={value[0]!r}"
 
 

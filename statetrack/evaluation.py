@@ -12,10 +12,12 @@ B words, T time, C labels.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,14 +25,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from statetrack.data import measured_floors, stream_words, whole_words
-from statetrack.errors import SettingsError
+from statetrack.errors import SettingsError, StatetrackWarning
 from statetrack.models import Rounded, Scanning, Stepping, reading, require_module
 from statetrack.ops import in_threads
 from statetrack.rounding import Rounding, load_rounding
 from statetrack.scoring import Score, Tally, ratio, score_of
 from statetrack.sources import Batch, Source
 from statetrack.spec import Task, load_task
-from statetrack.training import finite_answers
+from statetrack.training import LONGEST, finite_answers, warn_of_later_symbols
 
 CHUNK = 1 << 16
 """Words times steps that are read at once: a few tens of megabytes of states."""
@@ -76,22 +78,97 @@ def evaluate(
     Raises `SettingsError` for what is no module, where there are no lengths or words, for lengths
     that are no numbers or too long for the source, where the module does not read the task's
     symbols or the number of labels of the logits is not that of the task, and for casts that the
-    model has no place for.
+    model has no place for. Warns, once each, where logits depend on later symbols, and where they
+    are not finite.
     """
-    module = require_module(model, "evaluate")
-    rising = rising_lengths(lengths, "evaluate")
-    require_words(num_words, "evaluate")
-    is_source = callable(getattr(task, "check_length", None))
-    source = cast(Source, task) if is_source else load_task(cast(str, task)).source
-    source.check_length(rising[-1])
-    if rounding is not None:
-        module = Rounded(module, load_rounding(rounding))
-    source = source.part("test")
-    on = torch.device(device) if device is not None else _device_of(module)
-    reader = _Reader(module, source, on)
-    num_weights = sum(parameter.numel() for parameter in module.parameters())
-    scores = _scores(module, reader, source, rising, num_words, seed)
-    return in_threads(scores, threads, num_weights)
+    asked = _Asked.of(model, task, lengths, num_words, device, rounding)
+    return in_threads(_warning(asked, asked.scores(num_words, seed)), threads, asked.num_weights)
+
+
+def scored(
+    model: nn.Module,
+    task: Task | str | Path | Source,
+    lengths: Sequence[int] | int,
+    *,
+    num_words: int = 2000,
+    seed: int = 0,
+    device: torch.device | str | None = None,
+    threads: int = 0,
+    rounding: Rounding | str | Path | None = None,
+) -> Iterator[Score]:
+    """What `evaluate` yields, without its warnings: for a model that was looked at before."""
+    asked = _Asked.of(model, task, lengths, num_words, device, rounding)
+    return in_threads(asked.scores(num_words, seed), threads, asked.num_weights)
+
+
+def _warning(asked: _Asked, scores: Iterator[Score]) -> Iterator[Score]:
+    """The scores; with a warning where what they say of the model is not what it seems."""
+    if not asked.reader.streams:  # what is read piece by piece sees no later symbol
+        with _evaluating(asked.model):
+            length = min(asked.lengths[-1], LONGEST)
+            words = torch.arange(2 * length).view(2, length) % asked.source.num_symbols
+            warn_of_later_symbols(asked.model, words.to(asked.device), asked.source.num_symbols)
+    told = False
+    for score in scores:
+        if score.nonfinite_from is not None and not told:
+            told = True
+            warnings.warn(
+                f"logits are NaN or infinite from position {score.nonfinite_from:,} on: such "
+                "answers count as wrong",
+                StatetrackWarning,
+                stacklevel=3,
+            )
+        yield score
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A model, with what reads words with it, and the source and lengths that it is scored on."""
+
+    model: nn.Module
+    source: Source
+    lengths: list[int]
+    device: torch.device
+    reader: _Reader
+
+    @classmethod
+    def of(
+        cls,
+        model: nn.Module,
+        task: Task | str | Path | Source,
+        lengths: Sequence[int] | int,
+        num_words: int,
+        device: torch.device | str | None,
+        rounding: Rounding | str | Path | None,
+    ) -> _Asked:
+        """Raises `SettingsError` as `evaluate` says."""
+        module = require_module(model, "evaluate")
+        rising = rising_lengths(lengths, "evaluate")
+        require_words(num_words, "evaluate")
+        source = task if isinstance(task, Source) else load_task(task).source
+        source.check_length(rising[-1])
+        if rounding is not None:
+            module = Rounded(module, load_rounding(rounding))
+        source = source.part("test")
+        on = torch.device(device) if device is not None else _device_of(module)
+        return cls(module, source, rising, on, _Reader(module, source, on))
+
+    @property
+    def num_weights(self) -> int:
+        """The number of the model's weights."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    def scores(self, num_words: int, seed: int) -> Iterator[Score]:
+        """The scores on words of a seed, in evaluation mode."""
+        source, lengths = self.source, self.lengths
+        with _evaluating(self.model):
+            if source.prefixes_are_words:
+                yield from _score_prefixes(self.reader, source, lengths, num_words, seed)
+            else:
+                floors = source.floors(lengths) or {}
+                for length in lengths:
+                    floor = floors.get(length)
+                    yield _score_whole_words(self.reader, source, length, floor, num_words, seed)
 
 
 def rising_lengths(lengths: Sequence[int] | int, where: str) -> list[int]:
@@ -113,24 +190,6 @@ def require_words(num_words: int, where: str) -> None:
     """Raise `SettingsError` unless words are to be drawn."""
     if isinstance(num_words, str) or num_words < 1:
         raise SettingsError(f"{where}: num_words {num_words!r}: give a number of words, from 1 on")
-
-
-def _scores(
-    model: nn.Module,
-    reader: _Reader,
-    source: Source,
-    rising: Sequence[int],
-    num_words: int,
-    seed: int,
-) -> Iterator[Score]:
-    with _evaluating(model):
-        if source.prefixes_are_words:
-            yield from _score_prefixes(reader, source, rising, num_words, seed)
-        else:
-            floors = source.floors(rising) or {}
-            for length in rising:
-                floor = floors.get(length)
-                yield _score_whole_words(reader, source, length, floor, num_words, seed)
 
 
 @contextmanager

@@ -55,13 +55,14 @@ _PLUGINS: dict[str, _Plugin] = {}
 """Every plugin that this process imported, by the name of its module."""
 
 
-def load_plugin(path: Path | str) -> None:
+def load_plugin(path: Path | str, *, called: str = "") -> None:
     """Import a user's own Python file, so that what it registers can be used by name.
 
-    What it prints while it is imported goes to standard error. Raises `SettingsError` where the
-    file is missing, cannot be imported, or has changed since this process imported it.
+    What it prints while it is imported goes to standard error. Messages begin with what it is
+    `called`, by default with this call (or the option of a command). Raises `SettingsError` where
+    the file is missing, cannot be imported, or has changed since this process imported it.
     """
-    here, path = setting("plugin", str(path)), Path(path)
+    here, path = called or setting("plugin", str(path)), Path(path)
     if not path.is_file():
         raise SettingsError(f"{here}: there is no such file")
     file = path.resolve()

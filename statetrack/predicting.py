@@ -62,7 +62,7 @@ def predict(
         model = model.settings
     recurrence = recurrence_of(model) if isinstance(model, Settings) else model
     if not isinstance(recurrence, Recurrence):
-        return Prediction("unknown", "the model names no class of recurrence", "none")
+        return Prediction("unknown", "the model names no class of recurrence", "")
     return recurrence.predict(algebra)
 
 

@@ -130,7 +130,7 @@ class NameIn:
 
     def _known(self, name: str) -> str:
         if name not in self.registry:
-            raise ValueError(f"there is no '{name}'.{nearest_or_known(name, self.registry)}")
+            raise ValueError(f"there is none of that name.{nearest_or_known(name, self.registry)}")
         return name
 
 

@@ -1,5 +1,6 @@
 """Earlier names of tasks: they work wherever a name does, and a note says what they are."""
 
+import re
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -91,12 +92,20 @@ def test_a_registry_finds_aliases_and_refuses_to_register_them():
         ("S6", "The symmetric group S6 is `symmetric:n=6`."),
         ("a_7", "The alternating group A7 is `alternating:n=7`."),
         ("C4", "The cyclic group C4 is `cyclic:n=4`."),
+        ("S3", "Did you mean 's3'?"),
+        (
+            "s33",
+            "S33 is too large: the largest is `symmetric:n=7,generators=swaps`.",
+        ),
+        ("s7", "The symmetric group S7 is `symmetric:n=7,generators=swaps`."),
+        ("d999", "The dihedral group D999 is too large: the largest is `dihedral:n=512`."),
+        ("a2", "The alternating group A2 is too small: the smallest is `alternating:n=3`."),
     ],
 )
 def test_a_name_that_reads_like_a_group_is_told_the_task_of_that_group(name, meant, capsys):
     with pytest.raises(UnknownNameError) as refused:
         load_task(name)
     assert meant in str(refused.value)
-    assert load_task(meant.split("`")[1]).has_automaton
+    assert load_task(re.split("[`']", meant)[1]).has_automaton
     assert run(["show", name]) == 1
     assert meant in capsys.readouterr().err

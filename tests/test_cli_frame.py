@@ -142,7 +142,7 @@ def test_help_shows_every_option_with_its_panel_default_and_bounds(command, caps
 )
 def test_a_wrong_word_is_one_line_that_says_what_to_do(command, capsys, words, message):
     calls = command()
-    assert app.run(["dial", *words.split()]) == 1
+    assert app.run(["dial", *words.split()]) == (1 if words == "--rate -1" else 2)
     assert capsys.readouterr().err == f"error: {message}\n"
     assert calls == []
 
@@ -418,6 +418,8 @@ def test_check_says_what_is_wrong_with_a_users_models(tmp_path, capsys, monkeypa
     assert app.run("check mine.py --model bare-here".split()) == 0
     told = capsys.readouterr().out
     assert "all hold" in told and "no family and no source" in told and "backwards" not in told
+    assert "`statetrack predict` says nothing of it: its settings name no class" in told
+    assert "eigenvalues of steps" in told and "claimed" not in told.replace("as claimed", "")
     assert app.run("check mine.py".split()) == 1
     told = capsys.readouterr().out
     assert "logits before position" in told and "properties do not hold" in told

@@ -520,6 +520,19 @@ def test_runs_of_one_model_with_the_same_settings_are_told_apart_by_name(monkeyp
     assert heading.split()[1] == "predicted"
 
 
+def test_all_tables_of_a_comparison_have_the_same_columns(monkeypatch, capsys):
+    make_run("a", *CAN, RIGHT)
+    make_run("b", "gated-deltaproduct", "flip-flop", [])
+    monkeypatch.setenv("COLUMNS", "72")
+    capsys.readouterr()
+    assert run(["compare", "runs"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    first, second = (line.split() for line in lines if line.startswith("model"))
+    assert first == second
+    (said,) = (line for line in lines if line.startswith("no room for: "))
+    assert "--json has them" in " ".join(lines) and said.split(": ")[1].split(",")[0] == "words"
+
+
 @pytest.mark.parametrize("width", [80, 100, 130, 200])
 def test_the_table_keeps_its_verdicts_at_any_width(width, monkeypatch, capsys):
     make_run("a", *CAN, RIGHT)

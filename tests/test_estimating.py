@@ -140,13 +140,13 @@ def test_a_transformer_is_timed_on_few_words_whose_time_grows_with_the_square(
 ):
     """And a recurrent network on all of them."""
     read: dict[int, int] = {}
-    real = estimating.evaluate
+    real = estimating.scored
 
     def counting(model, task, lengths, *, num_words, **given):
         read[lengths[0]] = num_words
         return real(model, task, lengths, num_words=num_words, **given)
 
-    monkeypatch.setattr("statetrack.sweep.estimating.evaluate", counting)
+    monkeypatch.setattr("statetrack.sweep.estimating.scored", counting)
     monkeypatch.setattr("statetrack.sweep.estimating.MOST_WHOLE", 128)
     for model, words in ("transformer", {16: 8, 20: 6}), ("lstm", {16: 10, 20: 10}):
         read.clear()

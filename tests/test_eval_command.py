@@ -73,8 +73,8 @@ def test_several_runs_are_one_table_and_a_damaged_one_stops_no_other(
 def test_rows_of_several_runs_as_csv_name_their_run(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = [str(runs / name) for name in ("done", "deep/partly", "nowhere")]
-    assert run(["eval", *asked, *QUICK, "--csv"]) == 1
+    asked = [str(runs / name) for name in ("done", "deep/partly")]
+    assert run(["eval", *asked, *QUICK, "--csv"]) == 0
     printed = capsys.readouterr()
     rows = list(csv.DictReader(io.StringIO(printed.out)))
     assert [(Path(row["run"]).name, row["length"], row["unfinished_step"]) for row in rows] == [
@@ -83,7 +83,21 @@ def test_rows_of_several_runs_as_csv_name_their_run(
         ("partly", "8", "20"),
         ("partly", "12", "20"),
     ]
-    assert "nowhere: there is no such folder" in printed.err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ("nowhere", "nowhere: there is no such folder: give run folders, or what holds them"),
+        ("500", "500: there is no such folder; a length is given by --length 500"),
+    ],
+)
+def test_a_place_without_runs_is_refused_in_one_line_before_any_run_is_evaluated(
+    wrong: str, told: str, runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["eval", str(runs / "done"), wrong, *QUICK]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err == f"error: {told}\n"
 
 
 def test_an_unfinished_run_is_evaluated_at_its_best_weights_and_nothing_is_kept(

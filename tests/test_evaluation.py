@@ -14,7 +14,7 @@ from torch import Tensor
 
 from statetrack import evaluation
 from statetrack.data import stream_words
-from statetrack.evaluation import evaluate
+from statetrack.evaluation import scored
 from statetrack.models import MODELS, RecurrentModel, SequenceModel, State
 from statetrack.report import closing_sentence
 from statetrack.runs import EvaluationRow
@@ -33,7 +33,7 @@ def scores_of(
     num_words: int = 50,
     seed: int = 0,
 ) -> list[Score]:
-    return list(evaluate(model, automaton, lengths, num_words=num_words, seed=seed, device=CPU))
+    return list(scored(model, automaton, lengths, num_words=num_words, seed=seed, device=CPU))
 
 
 class Fallible(RecurrentModel):
@@ -224,7 +224,7 @@ def test_an_answer_with_a_logit_that_is_not_finite_is_wrong_and_its_first_positi
         model = Overflowing(load_task(task).automaton, broken=9, value=value)
         model = Whole(model) if kind == "whole words at once" else model
     lengths = [7, 9, 10, 21] if kind != "whole words" else [7, 9, 11, 21]
-    scores = list(evaluate(model, source, lengths, num_words=50, device=CPU))
+    scores = list(scored(model, source, lengths, num_words=50, device=CPU))
     assert [score.nonfinite_from for score in scores] == [None, 9, 9, 9]
     if kind != "whole words":
         (words,) = stream_words(source, 50, 21, 0, 50 * 21)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import logging
+import multiprocessing
 import os
 import pickle
 import signal
@@ -22,6 +24,7 @@ from statetrack.errors import RunError, SettingsError
 from statetrack.sweep import EXECUTORS, Failed
 from statetrack.sweep.executors import slurm as slurm_module
 from statetrack.sweep.executors._shared import Shared, Watched
+from statetrack.sweep.executors.local import SaidOnce
 from statetrack.sweep.executors.ray import Ray
 from statetrack.sweep.executors.slurm import Slurm, _Task
 from tests.scripted_work import Scripted, points_named
@@ -42,6 +45,14 @@ def workers(monkeypatch):
 def errors_of(done: list) -> dict[str, str]:
     assert all(isinstance(one, Failed) for one in done)
     return {one.row: one.error for one in done}
+
+
+def test_of_what_all_workers_would_say_one_is_heard():
+    told = multiprocessing.get_context("spawn").Value("b", 0)
+    workers = [SaidOnce(told), SaidOnce(told)]
+    once = logging.makeLogRecord({"msg": "compiling", "once": True})
+    assert [each.filter(once) for each in (*workers, *workers)] == [True, False, False, False]
+    assert all(each.filter(logging.makeLogRecord({"msg": "another"})) for each in workers)
 
 
 def test_every_executor_is_found_by_its_name():

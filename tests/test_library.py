@@ -199,6 +199,30 @@ def test_a_model_that_is_not_causal_is_warned_of_and_a_causal_one_is_not() -> No
         list(st.train(Plain(), PARITY, **QUICK))
 
 
+class Overflows(Plain):
+    """Its logits are not finite from the fourth position on."""
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        logits = super().forward(symbols)
+        return torch.cat([logits[:, :3], logits[:, 3:] / 0], 1)
+
+
+def test_evaluation_warns_once_each_of_later_symbols_and_of_logits_that_are_not_finite() -> None:
+    model = LooksAhead().train()
+    with pytest.warns(StatetrackWarning) as told:
+        list(st.evaluate(model, PARITY, [5, 9], num_words=4))
+    assert [str(each.message).partition(":")[0] for each in told] == ["the model is not causal"]
+    assert model.training
+    with pytest.warns(StatetrackWarning) as told:
+        scores = list(st.evaluate(Overflows(), PARITY.source, [3, 9, 12], num_words=4))
+    assert [score.nonfinite_from for score in scores] == [None, 4, 4] and len(told) == 1
+    assert "NaN or infinite from position 4 on: such answers count as wrong" in str(told[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for causal in (Plain(), Scanning(), Stepping()):
+            list(st.evaluate(causal, PARITY, [1, 9], num_words=4))
+
+
 def test_a_module_is_fitted_in_one_call_to_what_train_yields() -> None:
     torch.manual_seed(0)
     model, again = Plain(), Plain()

@@ -133,7 +133,7 @@ def test_a_plugin_that_cannot_be_imported_is_one_line(tmp_path, name, content, m
     path = tmp_path / name
     if content is not None:
         path.write_text(content)
-    with pytest.raises(SettingsError, match=re.escape(f"plugin={str(path)!r}: {message}")):
+    with pytest.raises(SettingsError, match=re.escape(f"st.load_plugin({str(path)!r}): {message}")):
         load_plugin(path)
 
 

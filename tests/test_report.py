@@ -323,6 +323,28 @@ def test_columns_beside_the_numbers_are_shown_where_they_fit_and_named_where_not
         report.to_latex(also=["weights"], transpose=True)
 
 
+def test_a_terminal_says_of_single_replicas_too_whether_every_answer_is_right():
+    rows = [row_of(100), row_of(200, 0.5)]
+    report = report_of(entry_of("one", rows=rows), population(None), lengths=(100, 200), length=200)
+    table = shown(report, 100)
+    assert "1.00 1/1" in table and "0.50 0/1" in table and "diverged 0/1" in table
+    assert "k/n: replicas with every answer right" in table
+    assert "1/1" not in report.to_latex() and "0/1" not in report.to_markdown()
+
+
+def test_a_table_with_the_best_in_bold_says_by_which_test():
+    report = report_of(
+        entry_of("one", rows=[row_of(100)]), entry_of("two", rows=[row_of(100, 0.5)])
+    )
+    assert "bold" not in matrix_of(report).caption
+    by = "bold: the best, with all that {} does not tell from it"
+    interval = by.format("the 95 % interval of the difference (not paired by words)")
+    assert matrix_of(report, best=True).caption.endswith(interval)
+    means = matrix_of(report, best=True, of="mean").caption
+    assert means.endswith(by.format("the permutation test of the replicas"))
+    assert matrix_of(report, best=True, measure="horizon").caption.endswith("bold: the longest")
+
+
 def test_the_best_of_a_column_is_marked_and_nothing_where_all_are_equal():
     one, two = entry_of("one", rows=[row_of(100)]), entry_of("two", rows=[row_of(100, 0.5)])
     marked = cells_of(matrix_of(report_of(one, two), best=True))
@@ -422,7 +444,7 @@ def test_long_names_are_broken_after_signs():
     entry = entry_of("bilinear-rotation, hidden=64", "modular-addition:m=10", rows=[row_of(100)])
     lines = [re.sub("[┃│ ]+", " ", line) for line in shown(report_of(entry), 40).splitlines()]
     assert [line for line in lines if "bilinear" in line or "m=10" in line] == [
-        *(" m=10 ", " bilinear- 1.00 ")
+        *(" m=10 ", " bilinear- 1.00 1/1 ")
     ]
     assert " rotation, " in lines and " hidden=64 " in lines
 

@@ -1,9 +1,12 @@
 """What an error suggests: usual names of the field, other spellings, other commands."""
 
+from pathlib import Path
+
 import pytest
 
 from statetrack import usual_names
 from statetrack.cli import app
+from statetrack.cli._early import registered_names
 from statetrack.cli._usage import advice, options_of_others
 from statetrack.cli.options import fields_of_models
 from statetrack.errors import nearest
@@ -119,7 +122,7 @@ def test_a_command_by_its_usual_name_suggests_ours(capsys, wrong, right):
     ],
 )
 def test_a_usual_option_of_training_suggests_ours(capsys, words, told):
-    assert app.run(["train", *words.split()]) == 1
+    assert app.run(["train", *words.split()]) == 2
     assert f"Did you mean {told}?" in capsys.readouterr().err
 
 
@@ -165,13 +168,13 @@ def test_options_of_others_are_those_of_their_signatures():
 
 
 def test_a_model_that_was_not_named_is_said_to_be_the_default(capsys):
-    assert app.run("train --householders 2".split()) == 1
+    assert app.run("train --householders 2".split()) == 2
     error = capsys.readouterr().err
     assert error.startswith(
         "error: bilinear-cp, the model where none is given, has no option --hou"
     )
     assert "Models that have it: deltaproduct, gated-deltaproduct." in error
-    assert app.run("train --model gru --householders 2".split()) == 1
+    assert app.run("train --model gru --householders 2".split()) == 2
     assert capsys.readouterr().err.startswith("error: gru has no option --householders.")
 
 
@@ -188,7 +191,69 @@ def test_an_option_that_a_model_of_ones_own_lacks_names_its_own(tmp_path, capsys
         encoding="utf-8",
     )
     line = ["train", "--plugin", str(tmp_path / "own_rnn.py"), "--model", "own-planes"]
-    assert app.run([*line, "--task", "parity", "--householders", "3"]) == 1
+    assert app.run([*line, "--task", "parity", "--householders", "3"]) == 2
     error = capsys.readouterr().err
     assert "own-planes has no option --householders. Its own are --planes; `--help`" in error
     assert "Models that have it" not in error
+
+
+OWN = (
+    "import torch\nfrom statetrack import MODELS\nfrom statetrack.models.gru import GRU\n\n"
+    "open('imported', 'w').close()\n\n\n"
+    '@MODELS.register("own-ring")\nclass Own(GRU):\n    """A model of a user."""\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (
+            "train --model own-rnig",
+            "--model: there is no model 'own-rnig'. Did you mean 'own-ring'?",
+        ),
+        (
+            "sweep --model own-ring,lstn --task s3",
+            "no model 'lstn'. Did you mean 'lstm'? own.py: reg",
+        ),
+        (
+            "predict s3 --models zzz",
+            "`statetrack list models` shows all. own.py: registers own-ri",
+        ),
+        (
+            "train --model own-ring --task partiy",
+            "there is no task 'partiy'. Did you mean 'parity'?",
+        ),
+        ("sweep --model own-ring --task s3,partiy", "there is no task 'partiy'"),
+        ("train --model own-ring --out taken", "taken: already exists and is not empty"),
+    ],
+)
+def test_a_wrong_name_is_seen_before_the_plugin_is_imported(
+    line, told, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    Path("own.py").write_text(OWN)
+    Path("taken").mkdir()
+    Path("taken", "notes.txt").touch()
+    assert app.run([*line.split(), "--plugin", "own.py"]) == 1
+    assert told in capsys.readouterr().err
+    assert not Path("imported").exists()
+    assert app.run(["list", "tasks", "--plugin", "own.py"]) == 0
+    assert Path("imported").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (OWN, {"own-ring"}),
+        (OWN.replace('"own-ring"', "NAME"), None),
+        (OWN.replace("import torch", "import somewhere_else"), None),
+        (OWN.replace("import torch", "from . import other"), None),
+        (OWN + "\nenter = MODELS.register\n", None),
+        ("import torch\n", None),
+        ("def", None),
+    ],
+)
+def test_what_a_plugin_registers_is_read_or_left_to_its_import(text, names, tmp_path):
+    (tmp_path / "own.py").write_text(text)
+    assert registered_names(tmp_path / "own.py") == names
+    assert registered_names(tmp_path / "none.py") is None

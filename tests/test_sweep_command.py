@@ -15,9 +15,20 @@ from rich.console import Console
 from statetrack.cli import app
 from statetrack.cli._sweeping import SweepProgress, chosen_names, clock
 from statetrack.cli.sweep import made_suite, settings_and_axes, task_names
-from statetrack.errors import SettingsError, StatetrackError
+from statetrack.errors import RunError, SettingsError, StatetrackError
 from statetrack.runs import Run, locking, newest_step
-from statetrack.sweep import EXECUTORS, SUITES, Failed, PointResult, load_suite, points_of
+from statetrack.sweep import (
+    EXECUTORS,
+    SUITES,
+    SWEEP_FILE,
+    Failed,
+    PointResult,
+    Suite,
+    described,
+    load_suite,
+    points_of,
+    runs_beside,
+)
 from statetrack.sweep.suite import read_suite
 from tests.setups import cell_of, row_of
 from tests.test_run import the_error_of
@@ -126,6 +137,76 @@ def test_a_suite_is_read_back_from_its_document(name: str) -> None:
         assert read_suite(Path("sweep.yaml")).model_dump() == suite.model_dump()
 
 
+# --- a folder in which two sweeps were run ---
+
+
+def swept(suite: Suite, *, without: str = "") -> Path:
+    """A folder as if the points of a suite had been begun in it, but those of one row."""
+    for point in points_of(suite, Path("out"), {}, to_train=False):
+        if point.row != without:
+            point.path.mkdir(parents=True, exist_ok=True)
+            (point.path / "config.yaml").touch()
+    (Path("out") / SWEEP_FILE).write_text(suite.document())
+    return Path("out")
+
+
+def test_a_folder_that_gets_another_model_describes_the_runs_of_both() -> None:
+    first = made_suite(["lstm --hidden 8"], ["s3", "parity"], {"steps": 5, "seeds": 2}, {})
+    folder = swept(first)
+    second = made_suite(["gru"], ["s3"], {"steps": 9, "seeds": 2, "clip": 1.0}, {})
+    both = described(second, folder)
+    assert both.title == "2 models on 2 tasks" and both.settings == {"seeds": 2}
+    assert [*both.models] == ["lstm --hidden 8", "gru"] and [*both.tasks] == ["s3", "parity"]
+    values = {
+        (point.row, point.column): (point.experiment.values(), point.path)
+        for point in points_of(both, folder, {}, to_train=False)
+    }
+    for suite in (first, second):
+        for point in points_of(suite, folder, {}, to_train=False):
+            assert values[point.row, point.column] == (point.experiment.values(), point.path)
+    assert runs_beside(second, folder) == [("lstm --hidden 8", "s3"), ("lstm --hidden 8", "parity")]
+    (folder / SWEEP_FILE).write_text(both.document())
+    assert read_suite(folder / SWEEP_FILE) == both
+    assert described(both, folder) == both and not runs_beside(both, folder)
+    assert described(first, Path("elsewhere")) == first
+
+
+def test_a_suite_with_all_runs_of_a_folder_replaces_its_description() -> None:
+    first = made_suite(["lstm", "gru"], ["s3"], {"steps": 5}, {})
+    folder = swept(first, without="gru")
+    second = made_suite(["lstm", "rnn"], ["s3"], {"steps": 5}, {}).tested(lengths=[40])
+    assert described(second, folder) == second
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"length": 100}, "length 500 there and 100 here"),
+        ({"axes": {"hidden": [4, 8]}}, "axes {} there and {'hidden': [4, 8]} here"),
+        ({"protocol": "grazzi"}, "protocol  there and grazzi here"),
+        ({"models": {"lstm": "lstm", "gru": "gru"}, "tasks": {"s5": "s5"}}, "row 'lstm': steps 5"),
+        ({"tasks": {"s3": "s4"}}, "column 's3': task s3 there and s4 here"),
+        (
+            {"published": {"gru": {"s3": 1.0}}, "published_trust": "primary"},
+            "published {'lstm': {'s3': 0.5}} there",
+        ),
+    ],
+    ids=str,
+)
+def test_what_one_table_cannot_say_of_both_sweeps_is_refused(
+    changes: dict[str, Any], message: str
+) -> None:
+    here: dict[str, Any] = {"title": "Here", "settings": {"steps": 9}}
+    here |= {"models": {"gru": "gru"}, "tasks": {"s3": "s3"}}
+    there = {**here, "title": "There", "settings": {"steps": 5}, "models": {"lstm": "lstm"}}
+    there |= {"published": {"lstm": {"s3": 0.5}}, "published_trust": "primary"}
+    folder = swept(Suite(**there))
+    assert described(Suite(**here), folder).title == "There"
+    found = the_error_of(RunError, lambda: described(Suite(**{**here, **changes}), folder))
+    assert found.startswith("out: holds the sweep of lstm on s3, with which these points cannot")
+    assert message in found and found.endswith("choose another out, or delete that folder")
+
+
 def test_settings_for_all_points_replace_those_of_rows_columns_and_axes() -> None:
     content: dict[str, Any] = {
         "title": "T",
@@ -183,6 +264,31 @@ def test_a_sweep_needs_no_file_and_its_folder_knows_it(
     assert "--columns: there is no 'pariti'. Did you mean 'parity'?" in line
     line = complaint(capsys, "sweep", str(kept), "--model", "lstm")
     assert "which names models and tasks: give it, or --model and --task" in line
+
+
+def test_a_second_model_in_the_folder_of_a_sweep_is_added_to_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = ["sweep", "--model", "diagonal-real", "--task", "parity", "--out", "mine", *QUICK]
+    succeed(*first)
+    before = Path("mine", SWEEP_FILE).read_text()
+    capsys.readouterr()
+    other = ["sweep", "--model", "diagonal-complex", "--task", "parity", "--out", "mine", *QUICK]
+    for shown in ((), ("--dry-run",)):
+        line = complaint(capsys, *other, "--length", "20", *shown)
+        assert "holds the sweep of diagonal-real on parity" in line
+        assert "(length 12 there and 20 here): choose another --out" in line
+    assert Path("mine", SWEEP_FILE).read_text() == before
+    succeed(*other)
+    printed = capsys.readouterr().out
+    assert "runs: mine, with 1 more: `statetrack report mine` shows all" in printed
+    monkeypatch.setattr(Run, "train", None)
+    succeed("report", "mine")
+    table = capsys.readouterr().out
+    assert "diagonal-real" in table and "diagonal-complex" in table
+    succeed("sweep", "mine", "--jobs", "1")
+    again = capsys.readouterr().out
+    assert "2 models on 1 task" in again and " more: " not in again
 
 
 def test_a_sweep_at_several_lengths_is_one_table_and_eval_adds_to_it(

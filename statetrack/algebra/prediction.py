@@ -237,6 +237,11 @@ class Generalisation:
     source: str
     witness: Witness | None = None
 
+    @property
+    def reason(self) -> str:
+        """The theorem with its source."""
+        return f"{self.theorem} ({self.source})"
+
     def to_json(self) -> dict[str, Any]:
         """Plain values; the witness stands among those of the task."""
         return {"answer": self.answer, "theorem": self.theorem, "source": self.source}
@@ -268,6 +273,11 @@ class Prediction:
     """
     generalises: Generalisation | None = None
     """The second answer, for causal attention; None for other models."""
+
+    @property
+    def reason(self) -> str:
+        """The theorem with its source, or why there is none, which has no source."""
+        return f"{self.theorem} ({self.source})" if self.source else self.theorem
 
     @property
     def witnesses(self) -> tuple[Witness, ...]:

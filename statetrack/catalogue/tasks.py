@@ -77,7 +77,8 @@ def load_named_task(name: str) -> Task:
     """The task of a name; the error for an unknown name suggests the nearest task or model."""
     plain = name.strip().isidentifier() or all(c.isalnum() or c == "-" for c in name)
     if plain and name not in TASKS:
-        hint = group_meant(name) or nearest(name, [*TASKS, *MODELS])
+        near = nearest(name, [*TASKS, *MODELS])
+        hint = group_meant(name, TASKS) or f"{near}{MODELS.hint}"
         raise UnknownNameError(
             f"there is nothing called '{name}'.{hint} `statetrack list` says what there is."
         )

@@ -42,17 +42,10 @@ from statetrack.cli._terminal import (
 from statetrack.errors import SettingsError, StatetrackError, nearest_or_known
 from statetrack.text import visible
 
-_SELECTED = " of the replica that validation selected, and replicas with nothing wrong"
-LEGENDS = {
-    "accuracy": "accuracy" + _SELECTED,
-    "scaled": "accuracy with chance at 0" + _SELECTED,
-    "success": "share of replicas that are right on every test word",
-}
-
 NO_WORST = "worst-case horizon: not measured (--stress-seconds)"
 LEGEND_OF_WORST = (
-    "below it the worst-case horizon: every word tried is right up to that length, and one of "
-    "the next fails; >= where none that was tried fails, or none can by proof"
+    "worst-case horizon: one of the next words fails; >= where none that was tried fails, or none "
+    "can by proof"
 )
 
 
@@ -256,6 +249,7 @@ def run(given: Mapping[str, Any], **asked_for: Any) -> None:
     points = [point for point in every_point if point.row in rows and point.column in columns]
     trained = [point for point in points if runs.RunFolder(point.path).finished]
     if asked.dry_run or not (asked.finished or len(trained) == len(points)):
+        sweep.described(suite, asked.folder)  # which raises where no suite describes all runs
         for point in every_point:
             sweep.require_trainable(point)
     if asked.dry_run:
@@ -342,10 +336,16 @@ def _show(
     )
     verdicts = sweep.compare_published(suite, points, every)
     compared = [each for each in verdicts if each.is_about(places)]
+    found = _report(asked, rows, columns)
     if asked.as_json:
-        print(report.json_text(_report(asked, rows, columns)), end="")
+        print(report.json_text(found), end="")
     else:
-        _draw(asked, points, rows, columns, results, compared, wall)
+        failed = {(e.row, e.column) for e in every if isinstance(e, sweep.Failed)}
+        entries = (  # failures were said as they ended, and verdicts have a table of their own
+            replace(e, compared=(), error="" if (e.row, e.column) in failed else e.error)
+            for e in found.entries
+        )
+        _draw(asked, points, replace(found, entries=tuple(entries)), results, compared, wall)
     for result in results:
         if (wrong := result.bracket.contradiction) is not None:
             terminal.warn(f"CONTRADICTION: {wrong}", f"{result.row} on {result.column}")
@@ -353,7 +353,7 @@ def _show(
         if file is None:
             continue
         if option == "--html":
-            page = report.page(_report(asked, rows, columns))
+            page = report.page(found)
         else:
             page = report.reproduction_page(
                 suite,
@@ -366,7 +366,7 @@ def _show(
         kept = f"; the results are kept: the same command with another {option} writes them"
         terminal.write_file(file, page, option, f"{kept} without training")
     if asked.files:
-        document = report.Wanted().document(_report(asked, rows, columns))
+        document = report.Wanted().document(found)
         for file in asked.files:
             terminal.write_document(document, file, quietly=asked.as_json)
     if len(results) < len(every):
@@ -379,26 +379,22 @@ def _show(
 def _draw(
     asked: Sweep,
     points: Sequence[sweep.Point],
-    rows: Sequence[str],
-    columns: Sequence[str],
+    found: report.Report,
     results: Sequence[sweep.PointResult],
     compared: Sequence[sweep.Compared],
     wall: float,
 ) -> None:
     """The table, and all that stands below it."""
     suite, to = asked.suite, report.console()
-    title = f"{suite.title}\nlength {suite.length}, {suite.samples:,} words per replica"
-    published = report.beside(compared, suite.measure)
-    if suite.table_lengths:
-        for part in report.Wanted().document(_report(asked, rows, columns)).parts():
-            to.print(part)
+    table = report.matrix_of(found, fitted=True)
+    to.print(replace(table, more="`statetrack report FOLDER --also NAME,...` has them"))
+    if asked.stress_seconds:
+        worst = report.matrix_of(found, measure="worst")
+        to.print(replace(worst, title="", notes=(LEGEND_OF_WORST,)))
     else:
-        to.print(report.suite_table(title, rows, columns, results, published, suite.measure))
-        called = suite.published_as if suite.published else "published"
-        to.print(LEGENDS[suite.measure] + (f"; in brackets: {called}" if published else ""))
-        to.print(LEGEND_OF_WORST if asked.stress_seconds else NO_WORST)
+        to.print(NO_WORST)
     if asked.evidence:
-        to.print(report.evidence_table(rows, columns, results))
+        to.print(report.evidence_table(found.row_names, found.column_names, results))
     if compared:
         to.print(report.verdict_table(compared))
         for line in (*report.legend(compared), f"verdicts: {report.summary(compared)}"):
@@ -412,7 +408,9 @@ def _draw(
         to.print(f"from the settings, ours for the paper's: {derived}")
     trained = sum(result.seconds for result in results)
     to.print(f"training {trained:.1f} s in total, {wall:.1f} s elapsed")
-    to.print(f"runs: {asked.folder}", soft_wrap=True)
+    beside = sweep.runs_beside(suite, asked.folder)
+    others = f", with {len(beside):,} more: `statetrack report {asked.folder}` shows all"
+    to.print(f"runs: {asked.folder}" + (others if beside else ""), soft_wrap=True)
 
 
 def _command(asked: Sweep) -> str:

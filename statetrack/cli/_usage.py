@@ -25,6 +25,11 @@ from statetrack.usual_names import OPTIONS, meant
 UsageError: type[typer.BadParameter] = typer.BadParameter.__mro__[1]
 """What Typer raises for a command line that it cannot parse."""
 
+
+class UnknownOptionError(UnknownNameError):
+    """An option that does not exist: of a command, or of a model behind its name."""
+
+
 SURE, NEAR = 0.8, 0.6
 """How alike two names are of which one is a misspelling, and may be one."""
 
@@ -54,7 +59,7 @@ def refuse_unknown(
     otherwise: str = "`--help` shows those it has.",
     command: str | None = None,
 ) -> None:
-    """Raise `UnknownNameError` for words that Typer did not parse, with a suggestion.
+    """Raise `UnknownOptionError` for words that Typer did not parse, with a suggestion.
 
     `args` are those words (`context.args`), `name` the chosen model, `own` the names of its
     fields. `others` gives the field names of every other model; it is called only where there is
@@ -67,7 +72,7 @@ def refuse_unknown(
         word for word in args if word.startswith("-") and not word[1:2].isdigit() and word != "-"
     ]
     if not options:
-        raise UnknownNameError(
+        raise UnknownOptionError(
             f"'{args[0]}' belongs to no option: every setting is written --name value."
         )
 
@@ -77,7 +82,7 @@ def refuse_unknown(
     option = options[0].partition("=")[0]
     models = {each: bare(names) for each, names in others().items()}
     said = advice(option, bare(own), models, command) or otherwise
-    raise UnknownNameError(f"{name} has no option {option}. {said}".rstrip())
+    raise UnknownOptionError(f"{name} has no option {option}. {said}".rstrip())
 
 
 def refuse_missing_values(argv: Sequence[str], given: Iterable[inspect.Parameter]) -> None:

@@ -53,6 +53,7 @@ from statetrack.cli._terminal import (
     warn,
 )
 from statetrack.cli._usage import (
+    UnknownOptionError,
     UsageError,
     peek_all,
     refuse_missing_values,
@@ -202,8 +203,13 @@ def _add_command(app: typer.Typer, known: Command, argv: Sequence[str]) -> None:
     """Build the invoked command; its module is imported here, to keep `--help` quick."""
     from statetrack.cli import options
 
-    for path in peek_all(argv, "--plugin"):
-        runs.load_given(Path(path))
+    plugins = [Path(path) for path in peek_all(argv, "--plugin")]
+    if plugins and asked_words() is None:
+        from statetrack.cli._early import refuse_early
+
+        refuse_early(known.name, argv, plugins)
+    for path in plugins:
+        runs.load_given(path)
     build = importlib.import_module(known.module).build
     command: Callable[..., None]
     try:
@@ -273,6 +279,8 @@ def _line_and_code(error: BaseException, argv: Sequence[str]) -> tuple[str, int]
     from statetrack.cli.options import written
 
     match error:
+        case UnknownOptionError():
+            return error.message(written), MISUSED
         case StatetrackError():
             return error.message(written), FAILED
         case UsageError():

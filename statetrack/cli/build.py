@@ -138,7 +138,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             try:
                 exporting.export(found.model, export, beside, task=loaded)
             except SettingsError as why:  # the setting `layout` has another name here
-                raise SettingsError(*(_renamed(each) for each in why.args)) from None
+                raise why.renamed("layout", "export") from None
         command = shlex.join(["statetrack", "build", *argv])
         run = write_built(found, loaded, name, out, command=command, force=force)
         construction = found.construction
@@ -172,8 +172,3 @@ def build(argv: list[str]) -> Callable[..., None]:
     own_options = options.parameters(facts.settings_class, f"Model {visible(name)}")
     shared = options.parameters(BuildSettings, "Weights")
     return options.with_settings(build_weights, [*shared, *own_options])
-
-
-def _renamed(message: str) -> str:
-    """A message in which the setting `layout` is called `export`."""
-    return message.replace("\x02layout", "\x02export")

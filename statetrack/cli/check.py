@@ -29,8 +29,14 @@ NUM_SYMBOLS, NUM_LABELS = 5, 3
 IN_COMMANDS = "train, eval, predict and report work"
 """The property that a run of two steps has."""
 
-EIGENVALUES, MOST_STEPS = "eigenvalues of steps are as claimed", 3
-"""Another property, and how many steps are measured for it."""
+EIGENVALUES, MEASURED = "eigenvalues of steps are as claimed", "eigenvalues of steps are known"
+"""Another property, and what it is where nothing is claimed."""
+
+NO_CLASS = (
+    "`statetrack predict` says nothing of it: its settings name no class of recurrence "
+    "(docs/add-a-model.md)"
+)
+"""What is to be noted of a model that has all properties."""
 
 TRIED = "s3"
 SMALLEST: dict[str, Any] = {
@@ -94,7 +100,7 @@ def check(
 
 def _chosen(file: Path, model: str) -> Mapping[str, type[models.SequenceModel]]:
     """The models that a file registers, or the one of that name."""
-    load_plugin(file)
+    load_plugin(file, called=str(file))
     own = {
         name: each
         for name, each in models.MODELS.loaded().items()
@@ -111,23 +117,23 @@ def _chosen(file: Path, model: str) -> Mapping[str, type[models.SequenceModel]]:
 
 def _eigenvalues(name: str) -> models.Finding:
     """Whether the eigenvalues of steps are some that the settings claim, and which they are."""
+    from statetrack.evidence import SearchBudget, Subject, find_step_eigenvalues  # imports numpy
+
     try:
-        made = models.make_model(name, TRIED)
-        claimed, drawn = models.claimed_eigenvalues(made), models.with_random_inputs(made)
-        over = {"symbols": models.step_eigenvalues(made, NUM_SYMBOLS, most=MOST_STEPS)}
-        if drawn is not None:
-            over["random inputs"] = models.step_eigenvalues(drawn, NUM_SYMBOLS, most=MOST_STEPS)
+        subject = Subject(models.make_model(name, TRIED), TRIED)
+        found = find_step_eigenvalues(subject, budget=SearchBudget(1.0))
     except SettingsError as why:
         return models.Finding(EIGENVALUES, True, f"not measured: {why}")
     except Exception as error:  # the model may raise any class of exception
         return models.Finding(EIGENVALUES, False, models.told(error))
-    said = "; ".join(f"over {where} {each}" for where, each in over.items())
-    if claimed is None:
-        return models.Finding(EIGENVALUES, True, f"{said}; none are claimed")
-    said += f"; claimed {claimed}"
-    if all(each.lacks_negative(claimed) for each in over.values()):
-        said += ", and none below 0 was found"
-    return models.Finding(EIGENVALUES, not any(e.beyond(claimed) for e in over.values()), said)
+    said = f"{found.on_symbols} over symbols"
+    if found.on_random is not None:
+        said += f"; {found.on_random} over random inputs"
+    if found.claimed is None:
+        return models.Finding(MEASURED, True, said)
+    return models.Finding(
+        EIGENVALUES, not found.beyond, f"{said}; claimed {found.claimed}{found.said}"
+    )
 
 
 def _in_commands(name: str) -> models.Finding:
@@ -159,4 +165,6 @@ def _draw(name: str, findings: list[models.Finding]) -> None:
     to.print(report.Table(columns, rows))
     failed = sum(not each.ok for each in findings)
     to.print(f"{failed} of {len(findings)} properties do not hold" if failed else "all hold")
+    if models.MODEL_FACTS[name].recurrence is None:
+        to.print(NO_CLASS)
     to.print()

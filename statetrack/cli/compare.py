@@ -165,9 +165,11 @@ def _by_task(found: Sequence[Comparison]) -> Iterator[tuple[str, list[Comparison
 
 
 def _draw(found: Sequence[Comparison], console: Console) -> None:
-    for task, runs in _by_task(found):
+    by_task = [*_by_task(found)]
+    tables = report.alike([_table(runs) for _, runs in by_task], console.width)
+    for (task, runs), table in zip(by_task, tables, strict=True):
         console.print(Text(task, "bold"))
-        console.print(_table(runs))
+        console.print(table)
         console.print()
         for one in runs:
             if one.outcome != "agree":
@@ -281,7 +283,7 @@ def _more(one: Comparison) -> list[tuple[str, str]]:
     """The theorem that a disagreeing run stands against, and what to do."""
     rows = []
     if one.disagrees and one.prediction is not None:
-        rows.append(("theorem", f"{one.prediction.theorem} ({one.prediction.source})"))
+        rows.append(("theorem", one.prediction.reason))
     return rows + ([("try", one.advice)] if one.advice else [])
 
 

@@ -217,9 +217,14 @@ def evaluate(
 def _evaluate_all(given: Sequence[Path], evaluated: Callable[[Path, str], Evaluated]) -> Found:
     """Evaluate run folders, or folders that hold them at any depth, one after the other.
 
-    Of several, those that cannot be evaluated are named on standard error at once. Where a single
-    one is named, or none, and it is no run, `RunError` is raised.
+    Of several, those that cannot be evaluated are named on standard error at once. Raises
+    `RunError`, before any is evaluated, for a place without runs.
     """
+    for place in given:
+        if place.name.isdigit() and not place.exists():
+            raise RunError(
+                f"{place}: there is no such folder; a length is given by --length {place}"
+            )
     failed: dict[Path, str] = {}
 
     def fail(run: Path, error: str) -> None:
@@ -232,15 +237,8 @@ def _evaluate_all(given: Sequence[Path], evaluated: Callable[[Path, str], Evalua
         return Found((evaluated(running.newest_run(running.RUNS).path, ""),), {}, several=False)
     if len(given) == 1 and not _holds_runs(given[0]):
         return Found((evaluated(given[0], ""),), {}, several=False)
-    folders: dict[Path, Path] = {}
-    for place in given:
-        try:
-            for folder in running.find_run_folders([place]):
-                folders.setdefault(folder.resolve(), folder)
-        except RunError as problem:
-            fail(place, str(problem))
     done = []
-    for folder in folders.values():
+    for folder in running.find_run_folders(given):
         try:
             done.append(evaluated(folder, str(folder)))
         except StatetrackError as problem:

@@ -132,7 +132,8 @@ def gen(
     _check_room(loaded, requests, folders, settings, text)
     steps = list(zip(loaded, requests, folders, strict=True))
     cards = []
-    for task, request, folder in progress_bar(steps, desc="writing", leave=False):
+    of_one: dict[str, Any] = {"disable": True} if len(steps) == 1 else {}
+    for task, request, folder in progress_bar(steps, desc="writing", leave=False, **of_one):
         cards.append(_write(folder, task, request, settings, text, force=force))
     if as_json:
         print_json({"datasets": [_as_json(*each) for each in zip(folders, cards, strict=True)]})

@@ -32,6 +32,7 @@ from statetrack.catalogue import as_text as as_text
 from statetrack.catalogue import bounds, inner_type, names_for, type_of
 from statetrack.catalogue import flag as flag
 from statetrack.cli._usage import (
+    UnknownOptionError,
     UsageError,
     refuse_missing_values,
     refuse_odd_number,
@@ -449,13 +450,13 @@ def chosen_models(written: str, option: str = "--models") -> dict[str, Settings]
 def _chosen_models(written: str) -> dict[str, Settings]:
     if not written.strip():
         return {name: models.MODEL_FACTS[name].settings_class() for name in models.MODELS}
-    found = dict(_chosen(name, words) for name, *words in _models_in(written))
+    found = dict(_chosen(name, words) for name, *words in models_in(written))
     if not found:
         raise UnknownNameError(f"--models: '{written}' names no model")
     return found
 
 
-def _models_in(written: str) -> Iterator[list[str]]:
+def models_in(written: str) -> Iterator[list[str]]:
     """The words of every model; a comma between quotes separates nothing."""
     reader = shlex.shlex(written, posix=True, punctuation_chars=",")
     reader.whitespace_split, reader.commenters = True, ""
@@ -513,9 +514,9 @@ def _given(name: str, kind: type[Settings], words: Sequence[str]) -> dict[str, A
         refuse_missing_values(words, own)
         refuse_odd_numbers(words, own)
         typer.main.get_command(app).main(args=list(words), prog_name=name, standalone_mode=False)
-    except UnknownNameError as unknown:
+    except UnknownOptionError as unknown:
         told = str(unknown) if str(unknown).startswith(f"{name} ") else f"{name}: {unknown}"
-        raise UnknownNameError(f"--models: {told} {_known_options(name, kind)}") from None
+        raise UnknownOptionError(f"--models: {told} {_known_options(name, kind)}") from None
     except UsageError as misused:
         told = " ".join(misused.format_message().split()).rstrip(".")
         told = told.removeprefix("Invalid value: ")

@@ -109,7 +109,7 @@ def predictions(
         console.print(report.facts(algebra_facts(algebras[name], spec.WordSpec.of(loaded[name]))))
         console.print()
         reasons = why or bool(models.strip())
-        console.print(_table(row, brief=not reasons))
+        console.print(_table(row, console.width, brief=not reasons))
         if reasons:
             _draw_reasons(row, loaded[name].automaton, console)
         else:
@@ -118,12 +118,12 @@ def predictions(
             console.print()
 
 
-def _table(row: Mapping[str, theory.Prediction], *, brief: bool) -> report.Table:
+def _table(row: Mapping[str, theory.Prediction], width: int, *, brief: bool) -> report.Table:
     """A line for each model; a brief one has what decides, and fits a terminal of 80 columns."""
     columns = [
         report.Column("model", "name"),
         report.Column("can", "whole"),
-        report.Column("size", "whole" if brief else "text"),
+        report.Column("size", "whole" if brief and _fits_whole(row, width) else "text"),
         report.Column("as set", "whole"),
     ]
     if not brief:
@@ -161,11 +161,11 @@ def _draw_reasons(
     reasons: dict[str, list[str]] = {}
     for model, found in row.items():
         shown = f"; words {numbers[found.witness]}" if found.witness else ""
-        reasons.setdefault(f"{found.theorem} ({found.source}){shown}", []).append(model)
+        reasons.setdefault(f"{found.reason}{shown}", []).append(model)
         longer = found.generalises
         if longer is not None:
             shown = f"; words {numbers[longer.witness]}" if longer.witness else ""
-            why = f"trained on short words: {longer.theorem} ({longer.source}){shown}"
+            why = f"trained on short words: {longer.reason}{shown}"
             reasons.setdefault(why, []).append(model)
     for why, models in reasons.items():
         console.print()
@@ -200,6 +200,12 @@ def _size(found: theory.Prediction, *, brief: bool = False) -> str:
         _breaking(f"{need.bounds}{f' [has {need.given}]' if need in found.unmet else ''}")
         for need in needs
     )
+
+
+def _fits_whole(row: Mapping[str, theory.Prediction], width: int) -> bool:
+    """Whether a line of this width has room for every model, its answer and its size."""
+    sizes = max(len(_size(found, brief=True)) for found in row.values())
+    return max(map(len, row)) + max(map(len, report.SHOWN.values())) + sizes + 4 <= width
 
 
 def _breaking(text: str) -> str:

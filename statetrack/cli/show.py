@@ -143,9 +143,9 @@ def _show(name: str, as_json: bool) -> None:
         )
     if not found and _is_plain(name):
         every = [known for names in _names().values() for known in names]
+        hint = spec.group_meant(name, spec.TASKS) or f"{nearest(name, every)}{MODELS.hint}"
         raise UnknownNameError(
-            f"there is nothing called '{name}'.{spec.group_meant(name) or nearest(name, every)} "
-            "`statetrack list` says what there is."
+            f"there is nothing called '{name}'.{hint} `statetrack list` says what there is."
         )
     kind, *others = found or ["task"]
     if kind == "task" and not (":" in name or "(" in name or spec.is_path(name) or _is_plain(name)):

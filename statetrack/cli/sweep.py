@@ -22,7 +22,7 @@ from statetrack.cli import _terminal as terminal
 from statetrack.cli import options
 from statetrack.errors import SettingsError, nearest_or_known
 from statetrack.settings import Settings
-from statetrack.sweep import SWEEP_FILE, Suite, load_suite
+from statetrack.sweep import SWEEP_FILE, Suite, load_suite, title_of
 from statetrack.text import is_plain_number
 from statetrack.training import DataSettings, TrainSettings
 
@@ -175,11 +175,8 @@ def made_suite(
             )
     if len({*columns}) < len(columns):
         raise SettingsError("--task: a task is named twice")
-    number = f"{len(rows)} models on {len(columns)} tasks"
-    for singular in ("models", "tasks"):
-        number = re.sub(rf"\b1 {singular}", f"1 {singular[:-1]}", number)
     return Suite(
-        title=number,
+        title=title_of(rows, columns),
         settings=dict(settings),
         models=rows,
         tasks={name: name for name in columns},

@@ -33,6 +33,7 @@ from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from statetrack.algebra import Recurrence
+from statetrack.errors import setting
 from statetrack.models import _hf_names
 from statetrack.models._settings import recurrence_of
 from statetrack.registry import Registry, modules_in
@@ -57,7 +58,7 @@ MODELS: Registry[type[SequenceModel]] = Registry(
     find=lambda: modules_in(HOME),
     entry_points=HOME,
     listing="statetrack list models",
-    hint=" A model of your own file needs --plugin FILE.py.",
+    hint=f" A model of your own file needs {setting('plugin', 'FILE.py')}.",
     open_sets={_hf_names.PREFIX: _of_transformers},
 )
 

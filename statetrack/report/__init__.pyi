@@ -23,6 +23,7 @@ from .evidence import transitions as transitions
 from .evidence import window_table as window_table
 from .formats.rich import PIPED_WIDTH as PIPED_WIDTH
 from .formats.rich import FittedTable as FittedTable
+from .formats.rich import alike as alike
 from .formats.rich import console as console
 from .formats.rich import error_console as error_console
 from .formats.rich import hanging as hanging
@@ -35,6 +36,7 @@ from .learned import STANDINGS as STANDINGS
 from .learned import LearnedMap as LearnedMap
 from .learned import MapCell as MapCell
 from .learned import Standing as Standing
+from .matrix import matrix_of as matrix_of
 from .placing import Placeable as Placeable
 from .placing import Placed as Placed
 from .placing import in_order as in_order
@@ -43,7 +45,6 @@ from .plain_values import json_text as json_text
 from .recorded import RecordedTable as RecordedTable
 from .reproductions import reproduction_page as reproduction_page
 from .suites import evidence_table as evidence_table
-from .suites import suite_table as suite_table
 from .table import FORMATS as FORMATS
 from .table import LOOKS as LOOKS
 from .table import NO_BREAK as NO_BREAK

@@ -62,11 +62,12 @@ def matrix_of(
 ) -> Table:
     """The table of a report, by default of its own measure and lengths and the selected replicas.
 
-    A cell has its number, and beside it how many replicas are right on every word; where there is
-    no number, it says why. Of several lengths each task has a column for each. With `best` the best
-    of each column stand out, which tests tell from others, with `transpose` tasks are rows. `also`
-    names what has columns of its own beside the numbers; where it is None, a `fitted` table has all
-    of it that there is room for. Without a length, what is `of` several replicas is shown at the
+    A cell has its number, and beside it how many replicas are right on every word (of single
+    replicas only where it is `fitted`); where there is no number, it says why. Of several lengths
+    each task has a column for each. With `best` the best of each column stand out, which tests tell
+    from others, with `transpose` tasks are rows. `also` names what has columns of its own beside
+    the numbers; where it is None, a `fitted` table has all of it that there is room for. Without a
+    length, what is `of` several replicas is shown at the
     longest length that was measured on all of them, but for suites, which have their own lengths.
 
     Raises `SettingsError` where nothing was evaluated at a length, and for a statistic over
@@ -94,9 +95,10 @@ def matrix_of(
     which = of or "selected"
     found = {(entry.row, entry.column): entry for entry in report.entries}
     places = [(column, length) for column in report.column_names for length in at]
+    least = 1 if fitted else 2  # a paper's table of single replicas has no 1/1 in every cell
     table = [
         [
-            _styled(_cell(found.get((row, column)), measure, which, over, length))
+            _styled(_cell(found.get((row, column)), measure, which, over, length, least))
             for column, length in places
         ]
         for row in report.row_names
@@ -143,9 +145,12 @@ def matrix_of(
         columns,
         lines,
         title=report.title,
-        caption=_caption(report, measure, which, over, at) + _legend(over, shown=shown),
+        caption=_caption(report, measure, which, over, at)
+        + _legend(over, shown=shown)
+        + (f"; {_legend_of_best(measure, which)}" if best else ""),
         notes=(*_notes(report, measure, which, at), *_same_settings(report)),
         look="matrix",
+        more="--also NAME,... has them",
     )
 
 
@@ -240,7 +245,10 @@ def _with_columns(
     return heads, rows, floor if floors else []
 
 
-def _cell(entry: Entry | None, measure: Measure, of: Of, over: Over, length: int) -> Styled:
+def _cell(
+    entry: Entry | None, measure: Measure, of: Of, over: Over, length: int, least: int
+) -> Styled:
+    """A cell; from so many replicas on, with how many are right on every word beside it."""
     if entry is None:
         return Styled(None, MISSING)
     if entry.state != "finished" and not entry.rows:
@@ -249,11 +257,10 @@ def _cell(entry: Entry | None, measure: Measure, of: Of, over: Over, length: int
         return _cell_of_selected(entry, measure)
     if not entry.at(length):
         gone = entry.state == "finished" and entry.replicas == entry.diverged
-        several = gone and entry.replicas > 1
         return Styled(
             None,
             "diverged" if gone else MISSING,
-            beside=f"0/{entry.replicas}" if several else "",
+            beside=f"0/{entry.replicas}" if gone and entry.replicas >= least else "",
         )
     found = statistics_at(entry, length, KINDS.get(measure, "accuracy"))
     those = found.over(over)
@@ -262,7 +269,7 @@ def _cell(entry: Entry | None, measure: Measure, of: Of, over: Over, length: int
             those.success, f"{those.right}/{those.replicas}" if those.complete else MISSING
         )
     value = found.of(of, KINDS[measure], over)
-    right = those.complete and those.replicas > 1 and of == "selected"
+    right = those.complete and those.replicas >= least and of == "selected"
     return Styled(
         value,
         _with_deviation(value, those) if of == "mean" else share(value),
@@ -356,6 +363,16 @@ def _legend(over: Over, *, shown: bool) -> str:
         return ""
     at = " at the selected learning rate" if over == "seeds" else ""
     return f"; k/n: replicas{at} with every answer right"
+
+
+def _legend_of_best(measure: Measure, of: Of) -> str:
+    """What is bold, by which test."""
+    if measure in OF_SELECTED:
+        return "bold: the longest"
+    by = "the 95 % interval of the difference (not paired by words)"
+    if of in ("mean", "median"):
+        by = "the permutation test of the replicas"
+    return f"bold: the best, with all that {by} does not tell from it"
 
 
 def _range(numbers: Sequence[int]) -> str:

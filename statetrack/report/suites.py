@@ -20,31 +20,6 @@ DIVERGED = "diverged"
 """Stands for the accuracy of a replica, or of a whole cell, that has no trained weights."""
 
 
-def suite_table(
-    title: str,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    results: Sequence[PointResult],
-    published: Mapping[str, Mapping[str, float]],
-    measure: str,
-) -> Table:
-    """One cell per model and task, with the published number, if any, in brackets."""
-    found = {(result.row, result.column): result for result in results}
-
-    def cell(row: str, column: str) -> str:
-        result = found.get((row, column))
-        beside = published.get(row, {}).get(column)
-        return "" if result is None else cell_text(result, measure, beside)
-
-    return Table(
-        [Column("", "name"), *(Column(column, "number") for column in columns)],
-        [[row, *(cell(row, column) for column in columns)] for row in rows],
-        title,
-        look="framed",
-        in_blocks=True,
-    )
-
-
 def cell_text(result: PointResult, measure: str, published: float | None) -> str:
     """`1.00 3/3`: the selected replica's accuracy and how many replicas are right on every word.
 

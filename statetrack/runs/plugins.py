@@ -86,8 +86,7 @@ def load_plugins(folder: RunFolder, *, trust: bool) -> None:
     elif not trust and not is_own_code(folder.path, folder.code):
         raise RunError(
             f"{folder.path}: needs its plugin {code_of(folder)}, which is code that is run: read "
-            f"it, then give {setting('trust_plugin', True)}, or --plugin FILE (`load_plugin` in "
-            "Python)"
+            f"it, then give {setting('trust_plugin', True)}, or {setting('plugin', 'FILE.py')}"
         )
     else:
         _load(folder)

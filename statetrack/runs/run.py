@@ -30,7 +30,7 @@ from torch import Tensor
 import statetrack
 from statetrack.algebra import merging_in
 from statetrack.errors import RunError, SettingsError, StatetrackWarning, setting
-from statetrack.evaluation import evaluate, require_words, rising_lengths
+from statetrack.evaluation import require_words, rising_lengths, scored
 from statetrack.evidence import Evidence, Exhaustive, Failure, Subject, WorstCase
 from statetrack.models import MODELS, WITH_KERNEL, SequenceModel, recurrence_of
 from statetrack.ops import choose_device, keep_freed_memory, set_threads
@@ -507,8 +507,8 @@ class Run(RunFacts):
         kept = keep and rounding is None
         hashed = None if self.unfinished is not None else files.WEIGHTS.hash_in(self.path)
         for outcome, model in self.models(chosen):
-            scored = []
-            for score in evaluate(
+            rows = []
+            for score in scored(
                 model,
                 tested,
                 lengths,
@@ -533,9 +533,9 @@ class Run(RunFacts):
                     merging_horizon=None if merging is None else merging.horizon,
                     weights=hashed,
                 )
-                scored.append(row)
+                rows.append(row)
                 yield row
-            kept = kept and self._kept(partial(self.folder.append, files.EVALUATIONS, scored))
+            kept = kept and self._kept(partial(self.folder.append, files.EVALUATIONS, rows))
 
     def require_automaton(self, task: Task) -> None:
         """Raise `SettingsError`, which names the run and the task, for one without an automaton."""

@@ -10,6 +10,7 @@ from .arrays import TensorBatch as TensorBatch
 from .arrays import UnlabelledWords as UnlabelledWords
 from .arrays import Unsigned as Unsigned
 from .arrays import smallest_type as smallest_type
+from .automaton import MOST_TRANSITIONS as MOST_TRANSITIONS
 from .automaton import UNCOUNTABLE as UNCOUNTABLE
 from .automaton import Automaton as Automaton
 from .automaton import Source as Source

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Final
 
 from statetrack.errors import SettingsError
-from statetrack.sources.randomness import one_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 LONGEST_ALLOWED: Final = 1_000_000
 MOST_LENGTHS: Final = 10_000
@@ -77,6 +77,8 @@ class LengthDistribution:
 
     def longest_at(self, progress: float | NDArray[np.float64]) -> NDArray[np.int64]:
         """The greatest length that may be drawn at a progress from 0 to 1; same shape."""
+        import numpy as np  # which lengths alone do not need
+
         progress = np.asarray(progress, dtype=np.float64)
         if self.curriculum == 0.0:
             return np.full(progress.shape, self.longest, dtype=np.int64)
@@ -90,6 +92,8 @@ class LengthDistribution:
 
         `progress` is one number, or an array that broadcasts against `bits`.
         """
+        from statetrack.sources.randomness import one_of  # numpy
+
         return one_of(self.longest_at(progress) - self.shortest + 1, bits) + self.shortest
 
 

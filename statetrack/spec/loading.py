@@ -93,7 +93,7 @@ def load_task(text: str | Path | Task) -> Task:
     name, values = names.base_and_arguments(text)
     if format_of(name) or is_trace_file(name):
         return _of_a_file(name, values)
-    if name not in TASKS and (hint := group_meant(name)):
+    if name not in TASKS and (hint := group_meant(name, TASKS)):
         raise UnknownNameError(f"there is no task '{name}'.{hint}")
     if name in ALIASES:
         warnings.warn(ALIASES[name].note, TaskWarning, stacklevel=1)
@@ -110,7 +110,7 @@ def _check_named(text: str) -> None:
     if not colon or not re.fullmatch(r"[\w-]+", name):
         return
     if name not in TASKS:
-        hint = group_meant(name) or nearest(name, EXAMPLES) or nearest(name, TASKS)
+        hint = group_meant(name, TASKS) or nearest(name, EXAMPLES) or nearest(name, TASKS)
         raise UnknownNameError(
             f"there is no task '{name}'.{hint} `statetrack list tasks` shows all {len(TASKS)}."
         )

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
@@ -30,7 +31,14 @@ from typing import Any, Final
 from statetrack import yaml_text
 from statetrack.errors import TaskError
 from statetrack.registry import Alias
-from statetrack.sources import ENDINGS, endings, format_of, is_trace_file
+from statetrack.sources import (
+    ENDINGS,
+    MOST_TRANSITIONS,
+    arguments_of,
+    endings,
+    format_of,
+    is_trace_file,
+)
 
 LONGEST_FOLDER_NAME = 150
 """Bytes of a folder's name; file systems take 255, and more is added to some."""
@@ -65,12 +73,13 @@ ALIASES: Final = {
 `s4` and `a4` they read like groups."""
 
 _FAMILIES: Final = {
-    "s": ("symmetric", "symmetric:n="),
-    "a": ("alternating", "alternating:n="),
-    "d": ("dihedral", "dihedral:n="),
-    "z": ("cyclic", "cyclic:n="),
-    "c": ("cyclic", "cyclic:n="),
+    "s": "symmetric",
+    "a": "alternating",
+    "d": "dihedral",
+    "z": "cyclic",
+    "c": "cyclic",
 }
+"""The tasks whose argument `n` chooses a group, by the letter that names such groups."""
 
 
 def own_kind(text: str) -> str | None:
@@ -269,13 +278,27 @@ def _flow(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def group_meant(name: str) -> str:
+def group_meant(name: str, tasks: Container[str]) -> str:
     """A sentence for a name that is no task but reads like a group, such as `d5`; empty for others.
 
-    It says which task is that group.
+    It says which of all tasks is that group, or which is the nearest that can be loaded.
     """
     found = re.fullmatch("([sadzc])_?([1-9][0-9]{0,3})", name, re.ASCII | re.IGNORECASE)
     if found is None:
         return ""
-    family, task = _FAMILIES[found[1].lower()]
-    return f" The {family} group {found[1].upper()}{found[2]} is `{task}{found[2]}`."
+    if (plain := name.lower()) in tasks and plain not in ALIASES:
+        return f" Did you mean '{plain}'?"
+    family, number = _FAMILIES[found[1].lower()], int(found[2])
+    (n,) = (each for each in arguments_of(family) if each.name == "n")
+    group = f" The {family} group {found[1].upper()}{number} is"
+    if n.least is not None and number < n.least:
+        return f"{group} too small: the smallest is `{_group(family, int(n.least))}`."
+    if n.most is not None and number > n.most:
+        return f"{group} too large: the largest is `{_group(family, int(n.most))}`."
+    return f"{group} `{_group(family, number)}`."
+
+
+def _group(family: str, n: int) -> str:
+    """The task of a group: under some of its elements where a table of all would be too large."""
+    fits = family != "symmetric" or math.factorial(n) ** 2 <= MOST_TRANSITIONS
+    return f"{family}:n={n}" if fits else f"{family}:n={n},generators=swaps"

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
-from pydantic import BeforeValidator, field_validator, model_validator
+from pydantic import field_validator, model_validator
 
 from statetrack import yaml_text
 from statetrack.errors import SettingsError, TaskError, nearest_or_known
@@ -25,37 +25,14 @@ from statetrack.sources import (
     WordStream,
     arguments_of,
     build_source,
-    parse_lengths,
     written_out,
 )
+from statetrack.spec.lengths import Lengths
 from statetrack.spec.words import OWN, automaton_drawing, check_words
 from statetrack.text import LONGEST_NAME, flaw_in, flaw_in_lines, shortened
 
 NOT_SCORED = "-"
 """What an example has for a label that is not asked for."""
-
-
-def lengths_written_out(value: Any) -> Any:
-    """A text, or the texts of a list, replaced by the lengths that they name; else the value."""
-    if isinstance(value, str):
-        return tuple(_lengths_named_by(value))
-    if not isinstance(value, list | tuple):
-        return value
-    lengths: list[Any] = []
-    for each in value:
-        lengths += _lengths_named_by(each) if isinstance(each, str) else [each]
-    return tuple(lengths)
-
-
-def _lengths_named_by(text: str) -> list[int]:
-    try:
-        return parse_lengths([text])
-    except SettingsError as wrong:  # as what pydantic puts the name of the setting before
-        raise ValueError(wrong.args[0]) from None
-
-
-Lengths = Annotated[tuple[int, ...], BeforeValidator(lengths_written_out)]
-"""The type of a setting that holds lengths: `[10, 50-200:50, 500-50000:x10]`."""
 
 
 class TaskSpec(Settings):

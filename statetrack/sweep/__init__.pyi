@@ -9,6 +9,8 @@ from .executors import Executor as Executor
 from .executors import Failed as Failed
 from .executors import available_cores as available_cores
 from .executors.local import Local as Local
+from .extending import described as described
+from .extending import runs_beside as runs_beside
 from .machines import AnswerRow as AnswerRow
 from .machines import GroupRow as GroupRow
 from .machines import MachineFile as MachineFile
@@ -33,6 +35,7 @@ from .suite import Suite as Suite
 from .suite import Trust as Trust
 from .suite import folder_of as folder_of
 from .suite import load_suite as load_suite
+from .suite import title_of as title_of
 from .survey import Limits as Limits
 from .survey import Models as Models
 from .survey import survey_all as survey_all

@@ -33,7 +33,7 @@ import torch
 
 from statetrack.audit import MOST_SYMBOLS
 from statetrack.errors import RunError, SettingsError, setting
-from statetrack.evaluation import evaluate, stream_of
+from statetrack.evaluation import scored, stream_of
 from statetrack.models import TRAINING, check_memory, free_memory, without_values
 from statetrack.ops import choose_device
 from statetrack.runs import (
@@ -644,7 +644,7 @@ def _timed_evaluations(
         words = max(1, min(samples, MOST_WHOLE // length)) if whole else samples
 
         def score() -> None:
-            for _ in evaluate(model, work.task, [length], num_words=words, device=device):
+            for _ in scored(model, work.task, [length], num_words=words, device=device):
                 pass
 
         return _seconds_of(score, clock) * suite.samples / words

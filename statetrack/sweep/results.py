@@ -99,7 +99,7 @@ def points_of(
     trained, and for names that make no folders, or the same one.
     """
     named, described = suite.rows, suite.columns
-    columns, rows = _folders("column", described), _folders("row", named)
+    columns, rows = folders_of("column", described), folders_of("row", named)
     longest = max([suite.length, *suite.curve_lengths, *suite.horizon_lengths])
     points = []
     for column, given in described.items():
@@ -139,8 +139,11 @@ def require_trainable(point: Point, task: Task | None = None) -> None:
         raise type(problem)(f"{point.name}: {problem.args[0]}") from problem
 
 
-def _folders(what: str, names: Iterable[str]) -> dict[str, str]:
-    """The folder of each row or column, in lower case: not all file systems tell `A` from `a`."""
+def folders_of(what: str, names: Iterable[str]) -> dict[str, str]:
+    """The folder of each row or column, in lower case: not all file systems tell `A` from `a`.
+
+    Raises `SettingsError` for a name that makes none, and for two that make the same.
+    """
     taken: dict[str, str] = {}
     for name in names:
         folder = folder_name(name if own_kind(name) else name.lower()).lower()

@@ -12,14 +12,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, PrivateAttr, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from statetrack import yaml_text
 from statetrack.errors import SettingsError, TaskError
 from statetrack.registry import Registry, files_in, tasks_folder
 from statetrack.settings import Line, LineOrEmpty, Name, Settings, build, option, read_yaml
+from statetrack.spec import Lengths
 from statetrack.training import DataSettings, TrainSettings
 
 Shown = Literal["accuracy", "scaled", "success"]
@@ -46,21 +47,6 @@ SWEEP_FILE = "sweep.yaml"
 
 TRAINED_BY = frozenset({*DataSettings.model_fields, *TrainSettings.model_fields} - {"task"})
 """The settings of training and its words, which a protocol is about."""
-
-
-def _written_out(value: Any) -> Any:
-    """Lengths with the ranges among them written out; numbers alone are read without NumPy."""
-    if isinstance(value, str) or (
-        isinstance(value, list | tuple) and any(isinstance(each, str) for each in value)
-    ):
-        from statetrack.spec import lengths_written_out
-
-        return lengths_written_out(value)
-    return value
-
-
-Lengths = Annotated[tuple[int, ...], BeforeValidator(_written_out)]
-"""Lengths, as numbers or as the ranges that the command line takes."""
 
 
 class PublishedTable(Settings):
@@ -157,7 +143,7 @@ class Budget(Settings):
             "settings": laid(suite.settings, self.settings, left_out),
             "models": {
                 row: laid(own, self.models.get(row, {}), left_out)
-                for row, own in _as_settings("model", suite.models).items()
+                for row, own in as_settings("model", suite.models).items()
                 if row not in self.without
             },
             "tasks": {
@@ -320,7 +306,7 @@ class Suite(Settings):
     def rows(self) -> dict[str, Row]:
         """Every row by its name; with axes one for each model and combination of their values."""
         rows = {}
-        for name, own in _as_settings("model", self.models).items():
+        for name, own in as_settings("model", self.models).items():
             for values in product(*self.axes.values()):
                 axes = dict(zip(self.axes, values, strict=True))
                 said = [f"{axis}={value}" for axis, value in axes.items()]
@@ -332,7 +318,7 @@ class Suite(Settings):
     @property
     def columns(self) -> dict[str, dict[str, Any]]:
         """The settings of every column by its name: the task, and what else is given."""
-        return _as_settings("task", self.tasks)
+        return as_settings("task", self.tasks)
 
     def within(self, name: str) -> Suite:
         """The suite as a budget changes it; `departures` then says how.
@@ -449,9 +435,15 @@ class Suite(Settings):
         return (simple, *self.tables)
 
 
-def _as_settings(key: str, given: Mapping[str, str | dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def as_settings(key: str, given: Mapping[str, str | dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Models or tasks by their names, each as settings: a name alone is that of `key`."""
     return {name: {key: own} if isinstance(own, str) else dict(own) for name, own in given.items()}
+
+
+def title_of(models: Collection[str], tasks: Collection[str]) -> str:
+    """The title of a suite that no file has: `2 models on 1 task`."""
+    counted = ((len(models), "model"), (len(tasks), "task"))
+    return " on ".join(f"{number} {what}{'' if number == 1 else 's'}" for number, what in counted)
 
 
 def read_suite(path: Path) -> Suite:

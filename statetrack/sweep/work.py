@@ -41,6 +41,7 @@ from statetrack.runs import (
 )
 from statetrack.scoring import horizon
 from statetrack.sweep.executors import Executor, Failed, Stop
+from statetrack.sweep.extending import described
 from statetrack.sweep.results import (
     HORIZON_SEED,
     NO_SEARCH,
@@ -80,7 +81,8 @@ def run_suite(
 ) -> Iterator[Done]:
     """Train and measure every point; yield what became of each.
 
-    The suite, as it is run, is kept in the folder of the points, which may be some of it.
+    The suite, as it is run, is kept in the folder of the points, which may be some of it, with the
+    rows and columns of runs that are there already (`described`).
 
     Finished points come first and are not run again; those that were measured otherwise than the
     suite says are evaluated again, and those that lack only evidence are searched for it. A point
@@ -89,7 +91,8 @@ def run_suite(
     write a checkpoint, and the iterator ends before all are yielded. `log` is that of `Run.train`.
 
     Raises `RunError`, before any point begins, where a point's folder holds another run, where
-    another process runs a sweep in the same folder, and where that folder cannot be written.
+    another process runs a sweep in the same folder, where no suite describes these points and the
+    runs that are there, and where that folder cannot be written.
     """
     finished: list[PointResult] = []
     waiting = []
@@ -112,7 +115,7 @@ def run_suite(
     full: list[Failed] = []
     folder = waiting[0].path.parents[1]
     with locking.output_folder(folder, ".suite.lock", "runs a suite"):
-        write_file(folder / SWEEP_FILE, suite.document().encode())
+        write_file(folder / SWEEP_FILE, described(suite, folder).document().encode())
         yield from finished
         work = Work(suite, searching, log=log)
         if executor.num_at_once > 1:  # the longest first, so that no long one is left for the end

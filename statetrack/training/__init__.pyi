@@ -1,9 +1,11 @@
 """The public names of `statetrack.training`: other packages import these, from here alone."""
 
+from .api import LONGEST as LONGEST
 from .api import Fit as Fit
 from .api import check_logits as check_logits
 from .api import fit as fit
 from .api import train as train
+from .api import warn_of_later_symbols as warn_of_later_symbols
 from .keywords import TrainingKeywords as TrainingKeywords
 from .losses import accuracy as accuracy
 from .losses import finite_answers as finite_answers

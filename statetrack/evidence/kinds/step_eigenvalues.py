@@ -38,13 +38,23 @@ class RealisedEigenvalues(Evidence):
         return [Facts(facts)]
 
     @property
+    def ranges(self) -> list[StepEigenvalues]:
+        """Those that were measured."""
+        return [each for each in (self.on_symbols, self.on_random) if each is not None]
+
+    @property
+    def beyond(self) -> bool:
+        """Whether some eigenvalue is none of those that are claimed."""
+        claimed = self.claimed
+        return claimed is not None and any(each.beyond(claimed) for each in self.ranges)
+
+    @property
     def said(self) -> str:
         """What does not agree with the claim, behind a colon; empty where everything does."""
-        ranges = [each for each in (self.on_symbols, self.on_random) if each is not None]
         if self.claimed is None:
             return ""
-        if any(each.beyond(self.claimed) for each in ranges):
+        if self.beyond:
             return ": some eigenvalues are none of these"
-        if all(each.lacks_negative(self.claimed) for each in ranges):
+        if all(each.lacks_negative(self.claimed) for each in self.ranges):
             return ": none below 0 was found"
         return ""

@@ -112,7 +112,8 @@ class _MachineCode(FunctionCache):
 @cache
 def _announce() -> None:
     """Say, once in a process, why its first step takes long."""
-    _LOG.info("compiling loops for this machine, once: 5 to 20 seconds")
+    once = {"once": True}  # for processes that work together, of which one says it
+    _LOG.info("compiling loops for this machine, once: 5 to 20 seconds", extra=once)
 
 
 @cache

@@ -15,7 +15,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rich import box
@@ -148,6 +148,29 @@ def rich_table(table: Table) -> RenderableType:
     return Group(shown, *below) if below else shown
 
 
+def alike(tables: Sequence[Table], room: int) -> list[Table]:
+    """The tables without the columns that one of them has no room for, so that all show the same.
+
+    Below the last one stands which these are.
+    """
+    gone: dict[str, None] = {}
+    for table in tables:
+        gone |= dict.fromkeys(column.heading for column in _fitted(table).without(room))
+    if not gone:
+        return list(tables)
+    shown = []
+    for table in tables:
+        kept = [n for n, column in enumerate(table.columns) if column.heading not in gone]
+        rows = [
+            replace(row, cells=[row.cells[n] for n in kept if n < len(row.cells)])
+            for row in table.lines
+        ]
+        shown.append(replace(table, columns=[table.columns[n] for n in kept], rows=rows))
+    named = ", ".join(" ".join(heading.split()) for heading in gone)
+    shown[-1] = replace(shown[-1], caption=f"no room for: {named}; {shown[-1].more}")
+    return shown
+
+
 def _fitted(table: Table) -> FittedTable:
     fitted = FittedTable(
         table.title,
@@ -224,7 +247,7 @@ class _Matrix:
             first = False
             yield frame
         if without:
-            told = f"no room for: {', '.join(reversed(without))}; --also NAME,... has them"
+            told = f"no room for: {', '.join(reversed(without))}; {self.table.more}"
             yield _Sentence(told, "dim")
 
 
@@ -351,6 +374,12 @@ class FittedTable:
         for place, column in enumerate(self._columns):
             column.cells.append(_shown(cells[place]) if place < len(cells) else Text())
         self._rows.append((style, end_section))
+
+    def without(self, room: int) -> list[_Column]:
+        """The columns that a width has no room for."""
+        for column in self._columns:
+            column.measure()
+        return self._blocks(room)[1]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         room = options.max_width

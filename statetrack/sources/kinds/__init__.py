@@ -38,12 +38,17 @@ def argument(help: str, *, min: float | None = None, max: float | None = None) -
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of a kind, as a person sees it; a required one has no default."""
+    """One argument of a kind, as a person sees it; a required one has no default.
+
+    `least` and `most` are the bounds of a number, None where it has none.
+    """
 
     name: str
     help: str
     required: bool
     default: Any
+    least: float | None = None
+    most: float | None = None
 
 
 def arguments_of(kind: str) -> tuple[Argument, ...]:
@@ -53,15 +58,22 @@ def arguments_of(kind: str) -> tuple[Argument, ...]:
     """
     function = KINDS[kind]
     hints = get_type_hints(function, include_extras=True)
-    return tuple(
-        Argument(
-            name=name,
-            help=_help(hints[name]),
-            required=parameter.default is inspect.Parameter.empty,
-            default=None if parameter.default is inspect.Parameter.empty else parameter.default,
+    found = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        told = _told(hints[name])
+        assert told.description is not None
+        has_default = parameter.default is not inspect.Parameter.empty
+        found.append(
+            Argument(
+                name=name,
+                help=told.description,
+                required=not has_default,
+                default=parameter.default if has_default else None,
+                least=next((each.ge for each in told.metadata if hasattr(each, "ge")), None),
+                most=next((each.le for each in told.metadata if hasattr(each, "le")), None),
+            )
         )
-        for name, parameter in inspect.signature(function).parameters.items()
-    )
+    return tuple(found)
 
 
 def build_automaton(description: Mapping[str, Any], where: str) -> Automaton:
@@ -129,7 +141,8 @@ def _check_arguments(kind: str, given: Mapping[str, Any], where: str) -> None:
             raise TaskError(f"{where}: '{kind}' needs '{argument.name}': {argument.help}")
 
 
-def _help(hint: Any) -> str:
+def _told(hint: Any) -> FieldInfo:
+    """What `argument` says of an argument, by the type in its signature."""
     notes = [note for note in get_args(hint) if isinstance(note, FieldInfo)]
     assert notes and notes[0].description, "a kind's argument needs `Annotated[..., argument()]`"
-    return notes[0].description
+    return notes[0]

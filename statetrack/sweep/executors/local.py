@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -81,11 +82,11 @@ def _one_by_one(work: PointWork[P, D], points: Sequence[P], stop: Stop) -> Itera
 def _in_parallel(work: PointWork[P, D], points: Sequence[P], jobs: int, stop: Stop) -> Iterator[D]:
     """Every process is a pool of its own: one that is killed takes no other with it."""
     context = multiprocessing.get_context("spawn")
-    stopping = context.RawValue("b", 0)
+    stopping, told = context.RawValue("b", 0), context.Value("b", 0)
     others = set(multiprocessing.active_children())
 
     def new() -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(1, context, initializer=_begin, initargs=(stopping,))
+        return ProcessPoolExecutor(1, context, initializer=_begin, initargs=(stopping, told))
 
     waiting = deque((point, TRIES) for point in points)
     idle = [new() for _ in range(jobs)]
@@ -160,13 +161,33 @@ _stopping: Any = None
 """Shared with the process that began this worker: 1 once the worker is to stop."""
 
 
-def _begin(stopping: Any) -> None:
+def _begin(stopping: Any, told: Any) -> None:
     global _stopping
     _stopping = stopping
+    logging.getLogger("statetrack").addFilter(SaidOnce(told))
     os.environ["OMP_NUM_THREADS"] = "1"
     if "torch" in sys.modules:  # imported with the program of whoever sweeps
         sys.modules["torch"].set_num_threads(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+class SaidOnce(logging.Filter):
+    """Of what every process would say for itself, lets the first one pass.
+
+    `told` is a number that the processes share: 1 once one of them said it.
+    """
+
+    def __init__(self, told: Any) -> None:
+        super().__init__()
+        self._told = told
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is to be said."""
+        if not getattr(record, "once", False):
+            return True
+        with self._told.get_lock():
+            before, self._told.value = self._told.value, 1
+        return not before
 
 
 def _end_with_parent() -> None:
