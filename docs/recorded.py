@@ -247,6 +247,7 @@ def main(argv: Sequence[str]) -> int:
         elif given.do == "repeat":
             table = RecordedTable.read(RECORDS / f"{name}.json")
             again = repeat_suite(table, given.runs, seed=given.seed, num_cells=given.cells)
+            REPEATED.mkdir(exist_ok=True)
             again.write(REPEATED / f"{name}.json")
         elif name in OTHERS:
             record_other(name, machine="").write(RECORDS / f"{name}.json")
