@@ -5,6 +5,7 @@ V symbols, B words, T time, H hidden.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -252,6 +253,44 @@ def test_steps_that_words_do_not_determine_are_given_up(monkeypatch: pytest.Monk
     with pytest.raises(least_squares.UndeterminedError):
         least_squares.solved(*given, determined=True)
     assert 0 < len(products) <= 3 * least_squares.MOST_PRODUCTS_DETERMINED
+
+
+def test_solving_ends_with_the_best_machine_that_its_work_allows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of 64 dimensions of a machine with brackets it took half an hour, and gained nothing."""
+    machine, words, targets, coordinates = equations_in_all_coordinates(1e-2)
+
+    def error(of: LinearMachine) -> float:
+        found = least_squares._Equations(of, words, targets)
+        return float(np.square(found.residual(least_squares._joined(of))).sum())
+
+    product = words.symbols.numel() * machine.size**2
+    errors = []
+    for products in (0, 700):
+        monkeypatch.setattr(least_squares, "MOST_WORK", products * product)
+        errors.append(error(least_squares.solved(machine, words, targets, coordinates)))
+    assert errors[0] == error(machine), "nothing was done"
+    assert errors[0] > errors[1]
+    with pytest.raises(least_squares.UndeterminedError):
+        monkeypatch.setattr(least_squares, "MOST_WORK", 0)
+        least_squares.solved(machine, words, targets, coordinates, determined=True)
+
+
+def test_what_has_more_unknowns_than_equations_is_not_solved_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    automaton = automaton_of("modular-addition:m=3")
+    model = model_of(hidden_machine(automaton, 1e-4), "bilinear", automaton)
+    words = words_of(automaton)
+    monkeypatch.setattr(finishing, "solved", None)
+    few = Words(*(part[:2, :4] for part in (words.symbols, words.labels, words.scored)))
+    said = finished(model, few, TrainSettings(finish="exact"))
+    assert re.fullmatch(
+        r"training words show (\d) dimensions of its states, \d+ unknowns, and have 16 equations "
+        "for them",
+        said,
+    )
 
 
 def test_factors_are_not_sought_for_operators_that_words_do_not_determine(monkeypatch) -> None:

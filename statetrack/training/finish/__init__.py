@@ -151,6 +151,12 @@ def _finish_free(model: LinearModel, words: Words, targets: Tensor, before: floa
     if (size := len(coordinates.values)) ** 2 * len(machine.operators) > MOST_UNKNOWNS:
         return f"training words show {size} dimensions of its states, more than can be solved for"
     begun = coordinates.of(machine)
+    unknowns = sum(part.numel() for part in (begun.operators, begun.first, begun.readout))
+    if unknowns > (equations := int(words.scored.sum()) * (model.num_labels - 1)):
+        return (
+            f"training words show {size} dimensions of its states, {unknowns:,} unknowns, and have "
+            f"{equations:,} equations for them"
+        )
     # one of many machines is as good as another, but hardly any is near a few factors
     determined = isinstance(model, BilinearCP)
     try:

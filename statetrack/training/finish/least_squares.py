@@ -50,10 +50,17 @@ ROUNDED = 1e-15
 """The squared error below which such a fall is not asked for: float32 rounds weights by more."""
 SMALLEST = 1e-22
 """The mean squared error at which the equations are solved."""
+MOST_WORK = 10**10
+"""Multiplications of all products of one solution, a bound on the time that no clock decides: some
+6 s of one core. Where the minimum is zero and words show few dimensions, a hundredth is enough."""
 
 
 class UndeterminedError(Exception):
     """The words do not determine the unknowns: steps take too many products, or gain too little."""
+
+
+class _WorkIsDoneError(Exception):
+    """The products have taken `MOST_WORK`."""
 
 
 def solved(
@@ -70,7 +77,8 @@ def solved(
 
     With `determined`, raises `UndeterminedError` after the first step that takes more than
     `MOST_PRODUCTS_DETERMINED` products or gains less than `LEAST_FALL`: then some of the unknowns
-    hardly change the logits, and the machine at which all steps end is one of many.
+    hardly change the logits, and the machine at which all steps end is one of many. Without it, the
+    best machine is returned that `MOST_WORK` allows.
     """
     equations = _Equations(machine, words, targets, determined)
     roots = coordinates.values.sqrt()
@@ -83,19 +91,22 @@ def solved(
     )
     # scipy ends where the largest gradient is below `gtol`; at a mean error e it is about sqrt(e)
     most = MOST_PRODUCTS_DETERMINED if determined else MOST_PRODUCTS
-    found = least_squares(
-        equations.residual,
-        _joined(machine),
-        equations.jacobian,
-        x_scale=units,
-        method="trf",
-        tr_solver="lsmr",
-        tr_options=_of_lsmr(PRECISION, most),
-        ftol=1e-8,
-        xtol=1e-12,
-        gtol=SMALLEST**0.5,
-        max_nfev=MOST_STEPS,
-    )
+    try:
+        found = least_squares(
+            equations.residual,
+            _joined(machine),
+            equations.jacobian,
+            x_scale=units,
+            method="trf",
+            tr_solver="lsmr",
+            tr_options=_of_lsmr(PRECISION, most),
+            ftol=1e-8,
+            xtol=1e-12,
+            gtol=SMALLEST**0.5,
+            max_nfev=MOST_STEPS,
+        )
+    except _WorkIsDoneError:
+        return equations.machine(equations.best)
     return equations.machine(found.x)
 
 
@@ -108,6 +119,8 @@ class _Equations:
         self.like = machine
         self.determined = determined
         self.products, self.error = 0, np.inf
+        self.best, self.least = _joined(machine), np.inf
+        self.work, self.work_of_one = 0.0, float(words.symbols.numel() * machine.size**2)
         self.symbols = words.symbols
         self.scored = words.scored.mT  # [T, B]
         self.targets = targets.transpose(0, 1)[self.scored]  # [P, C]
@@ -152,6 +165,8 @@ class _Equations:
         if self.determined and error > max(ROUNDED, self.error / LEAST_FALL):
             raise UndeterminedError
         self.error = error
+        if error < self.least:
+            self.best, self.least = self.point, error
         self.states = states.detach()
         self.before = torch.cat([first.detach().unsqueeze(0), self.states[:-1]])  # h_{t-1}
         return self.kept
@@ -170,6 +185,7 @@ class _Equations:
     def _forward(self, direction: Numbers) -> Numbers:
         """The Jacobian times a direction: dh_t = A(x_t) dh_{t-1} + dA(x_t) h_{t-1}."""
         self.products += 1
+        self._count()
         change, now = self.machine(np.asarray(direction)), self.now
         before = self.before.flatten(0, 1)
         inputs = torch.empty_like(before)
@@ -186,8 +202,15 @@ class _Equations:
         product: Numbers = (logits * self.weight).flatten().numpy()
         return product
 
+    def _count(self) -> None:
+        """One more product with the Jacobian, or with its transpose."""
+        self.work += self.work_of_one
+        if self.work > MOST_WORK:
+            raise UndeterminedError if self.determined else _WorkIsDoneError
+
     def _backward(self, direction: Numbers) -> Numbers:
         """The transposed Jacobian times a direction."""
+        self._count()
         parts = (self.now.operators, self.now.first, self.now.readout)
         along = torch.from_numpy(np.ravel(direction))
         gradients = torch.autograd.grad(self.kept, parts, along, retain_graph=True)
@@ -221,8 +244,8 @@ STEPS_AT_ONCE = 4
 """Steps between two looks at whether the factors are close enough."""
 MOST_FACTOR_PRODUCTS = 800
 """Products with the Jacobian for one step."""
-MOST_WORK = 5 * 10**10
-"""Multiplications in all: a bound on the time, some 10 s of one core, that no clock decides."""
+MOST_FACTOR_WORK = 5 * 10**10
+"""The same of factors: some 10 s of one core."""
 CLOSE = 2.0**-25
 """The largest error of an entry, as a part of the largest entry, at which factors are close
 enough: half of what float32 rounds, which they become."""
@@ -242,7 +265,7 @@ def factored(operators: Tensor, near: FactoredOperators) -> FactoredOperators:
     close = CLOSE * float(operators.abs().max())
     num_symbols, rank = near.gains.shape
     product = 3 * num_symbols * near.left.shape[0] ** 2 * rank
-    most = max(1, min(MOST_FACTOR_STEPS, MOST_WORK // (2 * MOST_FACTOR_PRODUCTS * product)))
+    most = max(1, min(MOST_FACTOR_STEPS, MOST_FACTOR_WORK // (2 * MOST_FACTOR_PRODUCTS * product)))
     for done in range(0, most, STEPS_AT_ONCE):
         found = least_squares(
             problem.residual,
