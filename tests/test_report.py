@@ -442,7 +442,9 @@ def test_a_table_can_have_tasks_as_rows():
 
 def test_long_names_are_broken_after_signs():
     entry = entry_of("bilinear-rotation, hidden=64", "modular-addition:m=10", rows=[row_of(100)])
-    lines = [re.sub("[┃│ ]+", " ", line) for line in shown(report_of(entry), 40).splitlines()]
+    lines = [
+        re.sub("[┃│ ]+", " ", line) for line in shown(report_of(entry), 40, also=()).splitlines()
+    ]
     assert [line for line in lines if "bilinear" in line or "m=10" in line] == [
         *(" m=10 ", " bilinear- 1.00 1/1 ")
     ]

@@ -62,9 +62,9 @@ class DeltaRule(RecurrentModel):
 @pytest.mark.parametrize(
     ("largest", "claimed", "code", "said"),
     [
-        (1, "[-1, 1]", 0, "and none below 0 was found"),
+        (1, "[-1, 1]", 0, "claimed [-1, 1]: none below 0 was found"),
         (2, "[-1, 1]", 0, "claimed [-1, 1] train,"),
-        (2, "[0, 1]", 1, "no over symbols"),
+        (2, "[0, 1]", 1, "claimed [0, 1]: some eigenvalues are none of these"),
         (1, "any", 0, "claimed any train,"),
     ],
 )

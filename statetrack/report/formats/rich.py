@@ -54,8 +54,8 @@ LONGEST_WORD = 24
 SEPARATION = 3
 """The characters between two columns of a matrix: a rule and a space on either side of it."""
 
-HEADING = 10
-"""The characters from which a heading of a matrix is broken into several lines."""
+HEADING, LONGEST_HEAD = 10, 16
+"""The characters from which a heading of a matrix is broken into lines, and a word in it."""
 
 DEEPER = 4
 """How much further in an equation goes on that is longer than a line."""
@@ -214,7 +214,7 @@ class _Matrix:
             [_text(*each) for each in zip(columns, row.cells[1:], strict=True)] for row in rows
         ]
         heads = [
-            f"{_broken(column.over)}\n{column.under}" if column.over else _broken(column.heading)
+            f"{_head(column.over)}\n{column.under}" if column.over else _head(column.heading)
             for column in columns
         ]
         widths = [
@@ -222,14 +222,14 @@ class _Matrix:
             for place in range(len(heads))
         ]
         room = options.max_width - name_width - SEPARATION - 1
-        extras = list(dict.fromkeys(column.extra for column in columns if column.extra))
-        without = []
-        for extra in reversed(extras):
-            kept = [n for n, column in enumerate(columns) if column.extra not in without]
-            if len(blocks([widths[n] for n in kept], room)) == 1:
-                break
-            without.append(extra)
-        kept = [n for n, column in enumerate(columns) if column.extra not in without]
+        shown, without = {""}, list[str]()
+        for extra in dict.fromkeys(column.extra for column in columns if column.extra):
+            some = [n for n, column in enumerate(columns) if column.extra in {*shown, extra}]
+            if len(blocks([widths[n] for n in some], room)) == 1:
+                shown.add(extra)
+            else:
+                without.append(extra)
+        kept = [n for n, column in enumerate(columns) if column.extra in shown]
         first = True
         for places in blocks([widths[n] for n in kept], room):
             block = [kept[place] for place in places]
@@ -240,14 +240,15 @@ class _Matrix:
                     heads[place], justify="right", width=widths[place], overflow="fold"
                 )
             for row, name, own in zip(rows, names, cells, strict=True):
-                shown = (own[place] for place in block)
                 frame.add_row(
-                    Text(_broken(name, name_width), row.style or ""), *shown, end_section=row.ends
+                    Text(_broken(name, name_width), row.style or ""),
+                    *(own[place] for place in block),
+                    end_section=row.ends,
                 )
             first = False
             yield frame
         if without:
-            told = f"no room for: {', '.join(reversed(without))}; {self.table.more}"
+            told = f"no room for: {', '.join(without)}; {self.table.more}"
             yield _Sentence(told, "dim")
 
 
@@ -278,10 +279,20 @@ def blocks(widths: Sequence[int], room: int) -> list[list[int]]:
     return found
 
 
-def _broken(name: str, width: int = HEADING) -> str:
+_PART = re.compile(r"[^-:,; _]*[-:,; _]?")
+"""A part of a name, with the sign behind it."""
+
+
+def _head(name: str) -> str:
+    """A heading of a matrix; its words are whole, unless they are longer than those of a table."""
+    longest = max(len(part.rstrip()) for part in _PART.findall(name))
+    return _broken(name, max(HEADING, min(longest, LONGEST_HEAD)))
+
+
+def _broken(name: str, width: int) -> str:
     """A name on lines of at most so many characters, broken after signs where it has some."""
     lines = [""]
-    for part in re.findall(r"[^-:,; _]*[-:,; _]?", name):
+    for part in _PART.findall(name):
         for start in range(0, len(part), width):
             piece = part[start : start + width]
             if len(lines[-1]) + len(piece.rstrip()) > width:
