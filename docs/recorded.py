@@ -2,8 +2,10 @@
 
 `python docs/recorded.py` says of every recorded table whether it still holds; with `record NAME...`
 tables are made anew by their commands, and with `pages` their pages are written from the records,
-without training: those of reproductions with the sums of their verdicts, and the ledger. The page
-of the map is made by `docs/learned.py`.
+without training: those of reproductions with the sums of their verdicts, and the ledger. With
+`repeat NAME...` some cells of recorded suites are trained again from another seed, and `estimate
+NAME...` measures what suites would take, for the ledger. The page of the map is made by
+`docs/learned.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +33,32 @@ from statetrack.report.recorded import (
     of_everything,
     settings_of,
 )
+from statetrack.report.repeated import decided_cells, repeated_page
 from statetrack.report.reproductions import machine_of, reproduction_page, with_totals
 from statetrack.runs import RunFolder, files
-from statetrack.sweep import SUITES, Compared, kept_result, points_of
+from statetrack.sweep import (
+    SUITES,
+    Compared,
+    Failed,
+    Local,
+    Point,
+    Suite,
+    estimate,
+    kept_result,
+    points_of,
+    run_suite,
+)
 
 DOCS = Path(__file__).parent
 RECORDS, PAGES = DOCS / "recorded", DOCS / "reproductions"
+REPEATED = RECORDS / "repeated"
+"""Records of some cells of suites, from another seed than the suite's own."""
+
 ESTIMATES = RECORDS / "estimates.json"
 """Seconds of points that were not recorded, as `reproduce --dry-run --json` gives them."""
+
+OTHER_SEED, NUM_CELLS = 200, 3
+"""The first seed of what is repeated, and how many cells of each suite are."""
 
 OTHERS = {
     "results": "statetrack reproduce hierarchy",
@@ -53,9 +74,9 @@ MAP = "map"
 """The suite whose page is made by `docs/learned.py`."""
 
 
-def records() -> dict[str, RecordedTable]:
-    """Every recorded table, by its name."""
-    found = sorted(each for each in RECORDS.glob("*.json") if each != ESTIMATES)
+def records(folder: Path = RECORDS) -> dict[str, RecordedTable]:
+    """Every recorded table of a folder, by its name."""
+    found = sorted(each for each in folder.glob("*.json") if each != ESTIMATES)
     return {each.stem: RecordedTable.read(each) for each in found}
 
 
@@ -83,24 +104,60 @@ def record_suite(
     more = ["--finished"] if finished else []
     if code := run([*said, *more, "--out", str(folder), "--stress-seconds", "0", "--jobs", "1"]):
         raise SystemExit(code)
-    points, cells, machines = [], [], set()
-    for point in points_of(suite, folder, {}, to_train=False):
+    points = points_of(suite, folder, {}, to_train=False)
+    command = f"statetrack {shlex.join(said)}"
+    return _recorded(name, suite, points, command=command, budget=budget)
+
+
+def repeat_suite(table: RecordedTable, runs: Path, *, seed: int, num_cells: int) -> RecordedTable:
+    """Train some cells of a recorded suite again, from another seed, and record them."""
+    suite = replace(table, seed=seed).suite_now
+    cells = decided_cells(table)[:num_cells]
+    points = points_of(suite, runs / f"{table.name}-seed-{seed}", {})
+    points = [point for point in points if (point.row, point.column) in cells]
+    for done in run_suite(suite, points, Local(jobs=1)):
+        print(f"{table.name}, seed {seed}: {done.row} on {done.column}", file=sys.stderr)
+        if isinstance(done, Failed):
+            raise SystemExit(done.error)
+    command = f"python docs/recorded.py repeat {table.name}"
+    return _recorded(table.name, suite, points, command=command, budget=table.budget, seed=seed)
+
+
+def _recorded(
+    name: str, suite: Suite, points: Sequence[Point], *, command: str, **more: Any
+) -> RecordedTable:
+    """The record of those points of a suite that are finished."""
+    finished, cells, machines = [], [], set()
+    for point in points:
         result = kept_result(suite, point)
         if result is None:
             continue
-        points.append(point)
+        finished.append(point)
         cells.append(RecordedCell.of(result, RunFolder(point.path).read(files.SUMMARY)))
         machines.add(machine_of(point.path))
     return RecordedTable(
-        **_about(name, f"statetrack {shlex.join(said)}"),
+        **_about(name, command),
         machine="; ".join(sorted(machines)),
         seconds=round(sum(cell.seconds for cell in cells), 1),
-        depends=dependencies(points),
+        depends=dependencies(finished),
         suite=name,
-        budget=budget,
-        settings=settings_of(suite, points),
+        settings=settings_of(suite, finished),
         cells=cells,
+        **more,
     )
+
+
+def estimate_suite(name: str, budget: str | None) -> None:
+    """Measure what every point of a suite would take from its beginning, and keep it."""
+    suite = SUITES[name].for_budget(budget)
+    points = points_of(suite, Path("nowhere"), {})
+    seconds: dict[str, dict[str, float]] = {}
+    for each in estimate(suite, points, jobs=1).points:
+        seconds.setdefault(each.row, {})[each.column] = round(each.seconds, 1)
+    found = {suite: dict(within) for suite, within in estimates().items()}
+    found.setdefault(name, {})[budget or "minutes"] = seconds
+    ESTIMATES.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    print(f"{name}: {sum(sum(of.values()) for of in seconds.values()):,.0f} s")
 
 
 def record_other(name: str, machine: str) -> RecordedTable:
@@ -156,6 +213,7 @@ def pages(found: dict[str, RecordedTable]) -> Iterator[tuple[Path, str]]:
             if table.cells:
                 yield PAGES / f"{name}.md", page_of(table)
                 compared[f"{name}.md"] = (SUITES[name].title, table.compared)
+    yield PAGES / "other-seeds.md", repeated_page(found, records(REPEATED))
     index = PAGES / "index.md"
     yield index, with_totals(index.read_text("utf-8"), compared)
     ledger = DOCS / "ledger.md"
@@ -175,18 +233,26 @@ def status(found: dict[str, RecordedTable]) -> Iterator[str]:
 def main(argv: Sequence[str]) -> int:
     """Say what holds, or record, or write pages."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("do", nargs="?", choices=("record", "pages"))
+    parser.add_argument("do", nargs="?", choices=("record", "repeat", "estimate", "pages"))
     parser.add_argument("names", nargs="*", help="suites, or " + ", ".join(OTHERS))
     parser.add_argument("--budget")
     parser.add_argument("--finished", action="store_true", help="record only what is trained")
     parser.add_argument("--runs", type=Path, default=Path("suites"), help="the folder of runs")
+    parser.add_argument("--seed", type=int, default=OTHER_SEED, help="the first seed of a repeat")
+    parser.add_argument("--cells", type=int, default=NUM_CELLS, help="how many are repeated")
     given = parser.parse_args(argv)
-    if given.do == "record":
-        for name in given.names:
-            if name in OTHERS:
-                table = record_other(name, machine="")
-            else:
-                table = record_suite(name, given.budget, given.runs, finished=given.finished)
+    for name in given.names if given.do != "pages" else ():
+        if given.do == "estimate":
+            estimate_suite(name, given.budget)
+        elif given.do == "repeat":
+            table = RecordedTable.read(RECORDS / f"{name}.json")
+            again = repeat_suite(table, given.runs, seed=given.seed, num_cells=given.cells)
+            REPEATED.mkdir(exist_ok=True)
+            again.write(REPEATED / f"{name}.json")
+        elif name in OTHERS:
+            record_other(name, machine="").write(RECORDS / f"{name}.json")
+        else:
+            table = record_suite(name, given.budget, given.runs, finished=given.finished)
             table.write(RECORDS / f"{name}.json")
     found = records()
     if given.do is None:

@@ -18,6 +18,7 @@ from statetrack.report.recorded import (
     dependencies,
     settings_of,
 )
+from statetrack.report.repeated import decided_cells, pairs_of, repeated_page
 from statetrack.runs import RunFolder, files
 from statetrack.sweep import (
     SUITES,
@@ -32,7 +33,7 @@ from statetrack.sweep import (
 )
 
 DOCS = Path(__file__).parents[1] / "docs"
-RECORDS = sorted(each for each in (DOCS / "recorded").glob("*.json") if each.stem != "estimates")
+RECORDS = sorted(each for each in (DOCS / "recorded").rglob("*.json") if each.stem != "estimates")
 
 TINY = Suite(
     title="Two models",
@@ -138,7 +139,24 @@ def test_a_record_holds_until_something_it_depends_on_changes(
     assert [why.split(":")[0] for why in table.why_stale()] == ["task parity"]
 
 
-@pytest.mark.parametrize("file", RECORDS, ids=lambda file: file.stem)
+def test_a_record_from_another_seed_holds_and_is_read_beside_the_first(
+    table: RecordedTable, tmp_path: Path
+) -> None:
+    suite = replace(table, seed=200).suite_now
+    points = points_of(suite, tmp_path, {}, to_train=False)
+    assert {point.experiment.training.seed for point in points} == {200}
+    again = replace(table, seed=200, settings=settings_of(suite, points))
+    assert again.why_stale() == [] and replace(again, seed=None).why_stale()
+    assert decided_cells(table) == [("signs", "parity")]  # too few words for the other
+    assert pairs_of(table, again) == list(zip(table.compared, again.compared, strict=True))
+    page = repeated_page({"tiny": table}, {"tiny": again})
+    assert "2 cells of 1 pages: of 1 verdicts, 1 are the same" in page
+    fewer = replace(again, cells=table.cells[1:])
+    assert [first.row for first, _ in pairs_of(table, fewer)] == ["positive"]
+    assert "0 cells of 0 pages" in repeated_page({"tiny": table}, {"tiny": replace(again, seed=7)})
+
+
+@pytest.mark.parametrize("file", RECORDS, ids=lambda file: f"{file.parent.name}/{file.stem}")
 def test_a_record_that_claims_to_hold_does(file: Path) -> None:
     """Make it again (`make record`), or say in `stale` why its numbers are no longer those."""
     kept = RecordedTable.read(file)

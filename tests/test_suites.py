@@ -8,10 +8,19 @@ from typing import Any
 import pytest
 import torch
 
+from statetrack import yaml_text
 from statetrack.errors import SettingsError
 from statetrack.runs import Experiment, make_replica, run
 from statetrack.spec import Task
-from statetrack.sweep import BUDGETS, SUITES, Suite, departures_from_paper, load_suite, points_of
+from statetrack.sweep import (
+    BUDGETS,
+    SUITES,
+    SWEEP_FILE,
+    Suite,
+    departures_from_paper,
+    load_suite,
+    points_of,
+)
 from statetrack.sweep.verdicts import papers_experiment
 from statetrack.training import PROTOCOLS, TrainSettings
 
@@ -25,7 +34,7 @@ A column may set more: what the paper does otherwise on that task.
 
 OF_THE_BILINEAR_PAPERS = (
     *("additive-terms", "bilinear-data-efficiency", "bilinear-modular-addition"),
-    *("bilinear-modular-arithmetic", "bilinear-state-machine", "induction-bias"),
+    *("bilinear-modular-arithmetic", "bilinear-rank", "bilinear-state-machine", "induction-bias"),
     "rotation-angles",
 )
 
@@ -69,6 +78,20 @@ def test_a_budget_with_a_protocol_leaves_out_how_suite_and_rows_train() -> None:
     (lstm, _) = points_of(within, Path("out"), {})
     assert lstm.experiment.training.steps == PROTOCOLS["bilinear-paper"].settings["steps"]
     assert lstm.experiment.data.train_length == "2-6"  # the column's own
+
+
+def test_a_sweeps_file_of_a_budget_that_leaves_out_rows_is_read_again(tmp_path: Path) -> None:
+    within = SUITES["negative-eigenvalues"].within("minutes")
+    assert within.rows.keys() == SUITES["negative-eigenvalues"].rows.keys()
+    (tmp_path / SWEEP_FILE).write_text(within.document(), encoding="utf-8")
+    again = load_suite(str(tmp_path))
+    assert (again.rows, again.columns) == (within.rows, within.columns)
+    assert {column for table in again.tables for of in table.values.values() for column in of} == {
+        "parity"
+    }
+    as_before = yaml_text.dump(within.model_dump(mode="json", exclude_defaults=True))  # in 0.3.0
+    (tmp_path / SWEEP_FILE).write_text(as_before, encoding="utf-8")
+    assert load_suite(str(tmp_path)) == again
 
 
 def test_a_budget_that_a_suite_does_not_have_is_one_line() -> None:

@@ -203,7 +203,8 @@ def test_a_failure_of_unfinished_training_is_not_comparable_even_where_the_paper
         assert found.verdict == "not comparable"
         assert (
             found.why
-            == "1 % of the paper's training words; share of words of training lengths right 0.62"
+            == "training was not finished: 0.62 of words of its lengths right; it saw 1 % of the "
+            "paper's training words"
         )
     finished = compared(suite, result_of(0.2), trained=learned(0.99))
     assert finished.verdict == "agrees"

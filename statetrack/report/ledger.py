@@ -34,14 +34,14 @@ def ledger_markdown(records: Mapping[str, RecordedTable], estimated: Estimated) 
     names = [name for name in SUITES if SUITES[name].published_tables]
     found = {name: _numbers(SUITES[name], records.get(name)) for name in names}
     every = [each for compared in found.values() for each in compared]
-    measured = sum(each.measured is not None for each in every)
+    measured = [each for each in every if each.measured is not None]
     papers = len({each.reference.partition(", Figure")[0] for each in every})
     parts = [
         "# A ledger of published numbers\n",
         "Every number of the published tables that [suites](commands.md#reproduce) hold: "
-        f"{len(every):,} numbers of {papers} papers, {measured:,} of them measured here: "
-        f"{summary_of(counts(every))}. What a verdict means stands under "
-        "[reproductions](reproductions/index.md).\n",
+        f"{len(every):,} numbers of {papers} papers, of which {len(every) - len(measured):,} were "
+        f"not measured here. Of the others: {summary_of(counts(measured))}. What a verdict means "
+        "stands under [reproductions](reproductions/index.md).\n",
         ABOUT,
         *(f"{markdown(line)}.\n" for line in legend(every)),
     ]
@@ -87,7 +87,8 @@ def _of_suite(
             [
                 *map(markdown, (each.row, each.column, each.source + other)),
                 *map(markdown, (published_text(each), measured_text(each))),
-                *map(markdown, (WORDS[each.verdict][0], each.why)),
+                "-" if each.measured is None else markdown(WORDS[each.verdict][0]),
+                markdown(each.why),
                 f"{sum(took):,.0f}" if took else "-",
                 _next(places, each, bool(took), estimated),
             ]

@@ -128,7 +128,7 @@ class RecordedTable:
     `depends` has what its numbers depend on, by name; `stale` says why it is known not to hold any
     more, where that cannot be found by comparing. `suite`, `settings` and `cells` are those of a
     suite: `settings` has those of all points under an empty name, what others have by their row and
-    column, and how they were tested.
+    column, and how they were tested. `seed` is the first seed, where it is not the suite's own.
     """
 
     name: str
@@ -142,6 +142,7 @@ class RecordedTable:
     stale: Sequence[str] = ()
     suite: str = ""
     budget: str | None = None
+    seed: int | None = None
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     cells: Sequence[RecordedCell] = field(default=())
 
@@ -189,8 +190,9 @@ class RecordedTable:
 
     @property
     def suite_now(self) -> Suite:
-        """The suite as it is now, within the budget."""
-        return SUITES[self.suite].for_budget(self.budget)
+        """The suite as it is now, within the budget, and from the seed of the record."""
+        own = {} if self.seed is None else {"seed": self.seed}
+        return SUITES[self.suite].for_budget(self.budget).with_settings(own)
 
     def points(self) -> list[Point]:
         """The points of the suite as it is now that were recorded."""

@@ -33,6 +33,16 @@ from statetrack.text import markdown, markdown_block, markdown_table
 if TYPE_CHECKING:  # which import torch
     from statetrack.sweep import Done, Point
 
+MOST_COLUMNS = 12
+"""Of more columns than this, and fewer rows, a table has a line for each column."""
+
+EVERY_POINT = """\
+Of the replica that validation selected: *selected* is its accuracy at the last symbol, *prefixes*
+the share of words with every symbol right, *scaled* the accuracy with chance at 0, *horizon* the
+longest tested length up to which every answer is right. *floor*: the accuracy of the best constant
+answer; *s*: seconds of training.
+"""
+
 BEGIN, END = "<!-- totals -->\n", "<!-- /totals -->\n"
 """Between these lines of the index stand the sums."""
 
@@ -88,11 +98,13 @@ def reproduction_page(
         parts.append("Failed:\n\n" + "".join(f"- {markdown(line)}\n" for line in lines))
     if compared:
         parts.append("## Verdicts\n")
+        parts.append("*right*: of how many replicas all answers to all test words are right.\n")
         parts.append(verdicts_markdown(compared))
         parts.append(_sums(compared))
     rows, columns = list(suite.rows), list(suite.columns)
     published = beside(compared, suite.measure)
     parts.append("## Every point\n")
+    parts.append(EVERY_POINT)
     parts.append(suite_markdown(rows, columns, done, published, suite.published_as))
     if evidence:
         parts.append("## Evidence about the selected replicas\n")
@@ -160,8 +172,13 @@ def _matrix(suite: Suite, done: Sequence[PointResult], compared: Sequence[Compar
         beside = [each for each in compared if row in each.rows and each.column == column]
         return text + (f" [{'; '.join(map(published_text, beside))}]" if beside else "")
 
-    lines = [[row, *(cell(row, column) for column in suite.columns)] for row in suite.rows]
-    return table_markdown(Table([Column(each) for each in ("", *suite.columns)], lines))
+    rows, columns = list(suite.rows), list(suite.columns)
+    if len(columns) > MOST_COLUMNS > len(rows):
+        lines = [[column, *(cell(row, column) for row in rows)] for column in columns]
+        columns = rows
+    else:
+        lines = [[row, *(cell(row, column) for column in columns)] for row in rows]
+    return table_markdown(Table([Column(each) for each in ("", *columns)], lines))
 
 
 def _legend(suite: Suite, compared: Sequence[Compared]) -> str:

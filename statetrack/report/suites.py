@@ -66,7 +66,10 @@ def suite_markdown(
     published: Mapping[str, Mapping[str, float]],
     published_as: str,
 ) -> str:
-    """One line per cell, with all measurements of it."""
+    """One line per cell, with all measurements of it; the worst case where one was sought."""
+
+    def was_searched(result: PointResult) -> bool:
+        return bool(result.searched)
 
     def few(result: PointResult) -> str:
         each = _of_each(result.rows, result)
@@ -85,7 +88,7 @@ def suite_markdown(
         _of_selected("floor", "floor"),
         Column("right", of=_right),
         Column("horizon"),
-        Column("worst case", of=worst_text),
+        *([Column("worst case", of=worst_text)] if any(map(was_searched, results)) else []),
         Column("steps"),
         Column("s", key="seconds", write="{:.1f}".format),
         *([Column(published_as, of=in_print)] if published else []),

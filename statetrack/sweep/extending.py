@@ -15,7 +15,7 @@ from statetrack.errors import RunError, setting
 from statetrack.runs import is_run
 from statetrack.settings import build, shown
 from statetrack.sweep.results import folders_of
-from statetrack.sweep.suite import SWEEP_FILE, Suite, as_settings, read_suite, title_of
+from statetrack.sweep.suite import SWEEP_FILE, Suite, as_settings, read_description, title_of
 
 K = TypeVar("K", str, tuple[str, str])
 
@@ -40,7 +40,7 @@ def described(suite: Suite, folder: Path) -> Suite:
         return suite
     file = folder / SWEEP_FILE
     try:
-        fields = _joined_suites(read_suite(file), suite)
+        fields = _joined_suites(read_description(file), suite)
     except _DifferError as differing:
         row, column = beside[0]
         more = f" and {len(beside) - 1} more" if len(beside) > 1 else ""
@@ -57,7 +57,7 @@ def described(suite: Suite, folder: Path) -> Suite:
 def runs_beside(suite: Suite, folder: Path) -> list[tuple[str, str]]:
     """The row and column of each run that a folder's description has and this suite has not."""
     file = folder / SWEEP_FILE
-    known = _places(read_suite(file)) if file.is_file() else {}
+    known = _places(read_description(file)) if file.is_file() else {}
     own = {*_places(suite).values()}
     return [
         place for place, path in known.items() if path not in own and is_run(folder.joinpath(*path))

@@ -371,24 +371,8 @@ class Suite(Settings):
                 "axes": {**without(self.axes), **(axes or {})},
             }
         )
-        rows = changed.rows  # other axes give other rows, of which nothing is published
-
-        def of_rows(
-            published: Mapping[str, dict[str, float]], covers: Mapping[str, tuple[str, ...]]
-        ) -> dict[str, dict[str, float]]:
-            return {
-                row: values
-                for row, values in published.items()
-                if all(ours in rows for ours in covers.get(row, (row,)))
-            }
-
-        tables = (
-            table.model_copy(update={"values": of_rows(table.values, table.covers)})
-            for table in self.tables
-        )
-        return changed._changed(
-            {"published": of_rows(self.published, {}), "tables": tuple(tables)}, self.whole
-        )
+        # Other axes give other rows, of which nothing is published.
+        return changed._with_own_numbers()._changed({}, self.whole)
 
     def tested(self, *, lengths: Sequence[int] = (), samples: int | None = None) -> Suite:
         """The suite tested at other lengths, all of which its table shows, or on more words."""
@@ -402,8 +386,33 @@ class Suite(Settings):
         return self._changed(changes, self._file)
 
     def document(self) -> str:
-        """The text of a file of this suite, which `read_suite` reads."""
-        return yaml_text.dump(self.model_dump(mode="json", exclude_defaults=True))
+        """The text of a file of this suite, which `read_suite` reads.
+
+        Published numbers of rows and columns that a budget left out are not in it.
+        """
+        own = self._with_own_numbers()
+        return yaml_text.dump(own.model_dump(mode="json", exclude_defaults=True))
+
+    def _with_own_numbers(self) -> Suite:
+        """The suite without published numbers of rows and columns that it does not have."""
+        rows, columns = self.rows, self.columns
+
+        def own(
+            published: Mapping[str, dict[str, float]], covers: Mapping[str, tuple[str, ...]]
+        ) -> dict[str, dict[str, float]]:
+            there = {
+                row: {column: value for column, value in values.items() if column in columns}
+                for row, values in published.items()
+                if all(ours in rows for ours in covers.get(row, (row,)))
+            }
+            return {row: values for row, values in there.items() if values}
+
+        tables = [
+            table.model_copy(update={"values": own(table.values, table.covers)})
+            for table in self.tables
+        ]
+        changes = {"published": own(self.published, {}), "tables": tuple(tables)}
+        return self._changed(changes, self._file)
 
     def _changed(self, changes: Mapping[str, Any], file: Suite | None) -> Suite:
         changed = self.model_copy(update=dict(changes))
@@ -451,6 +460,24 @@ def read_suite(path: Path) -> Suite:
     return build(Suite, read_yaml(path), str(path))
 
 
+def read_description(path: Path) -> Suite:
+    """The suite in a file that a sweep wrote; `SettingsError` for one that cannot be read.
+
+    Version 0.3.0 wrote published numbers of rows and columns that a budget had left out.
+    """
+    content = read_yaml(path)
+    own = {name: content.pop(name) for name in _Numbers.model_fields if name in content}
+    numbers, suite = build(_Numbers, own, str(path)), build(Suite, content, str(path))
+    return suite._changed(dict(numbers), None)._with_own_numbers()
+
+
+class _Numbers(Settings):
+    """The published numbers of a suite file."""
+
+    published: dict[str, dict[str, float]] = Field(default_factory=dict)
+    tables: tuple[PublishedTable, ...] = ()
+
+
 SUITES: Registry[Suite] = Registry(
     "suite",
     find=lambda: files_in(tasks_folder() / "suites", read_suite),
@@ -470,5 +497,5 @@ def load_suite(text: str) -> Suite:
         from statetrack.runs import load_own_code  # of no use to a list of suites
 
         load_own_code(Path(text))
-        return read_suite(Path(text) / SWEEP_FILE)
+        return read_description(Path(text) / SWEEP_FILE)
     return read_suite(Path(text)) if text.endswith(".yaml") else SUITES[text]

@@ -53,7 +53,6 @@ from statetrack.scoring import (
 from statetrack.spec import WordSpec, current_name, load_task
 from statetrack.sweep.results import Done, Point, PointResult
 from statetrack.sweep.suite import TRAINED_BY, Measure, Of, PublishedTable, Suite, Trust
-from statetrack.text import shortened
 
 Verdict = Literal["agrees", "differs", "impossible", "not comparable"]
 
@@ -535,10 +534,10 @@ class _Beside:
         words = (
             "how many words the paper trained on is not known"
             if share is None
-            else f"{_percent(share)} of the paper's training words"
+            else f"it saw {_percent(share)} of the paper's training words"
         )
-        known = "not known" if learned is None else rounded_down(learned)
-        return f"{words}; share of words of training lengths right {known}"
+        known = "a share not known" if learned is None else rounded_down(learned)
+        return f"training was not finished: {known} of words of its lengths right; {words}"
 
     def _learned(self, result: PointResult) -> float | None:
         """The share of right words of the training lengths, of the same replicas as the number.
@@ -617,7 +616,7 @@ def _theorem(ours: Experiment, paper: Experiment | None) -> str:
     except StatetrackError:
         return ""
     hopeless = mine.can == "no" or (paper is not None and mine.answer == its.answer == "no")
-    return shortened(mine.theorem, 120) if hopeless else ""
+    return mine.theorem if hopeless else ""
 
 
 def _other_question(ours: Experiment, paper: Experiment) -> Iterator[str]:
