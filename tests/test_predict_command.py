@@ -166,6 +166,12 @@ def test_models_with_one_reason_share_it_and_no_line_is_wider_than_the_terminal(
 # --- what is said of the task itself ---
 
 
+def test_a_theorem_that_answers_both_questions_stands_once(printed):
+    text = " ".join(printed("predict", "s3", "--models", "transformer --positions learned").split())
+    theorem = predict(load_task("s3"), "transformer", positions="learned").theorem
+    assert text.count(theorem) == 1
+
+
 def test_predict_and_show_print_the_same_algebra_and_a_smallest_machine(printed):
     def facts(text):
         lines = text.splitlines()

@@ -186,7 +186,7 @@ def test_cells_without_a_number_say_why_and_what_to_do():
     assert cells_of(matrix)[3][0].beside == "0/2"
     said = "\n".join(matrix.notes)
     for text in (
-        "not begun: 1 run",
+        "not begun (1 run; the command that ran the suite, or `statetrack sweep FOLDER`, conti",
         "`statetrack train --resume RUN` continues): runs/begun",
         "`statetrack eval RUN --all --length 100`): runs/untested",
         "broken on parity: no memory",

@@ -160,6 +160,7 @@ def test_a_suite_that_cannot_be_is_one_line(
         ({"Signs": {"hidden": 3}}, "suite row 'Signs': 'model' is missing"),
         ({"Signs": {"model": "diagonal-real", "rank": 3}}, "suite row 'Signs': unknown setting"),
         ({"Signs": "diagonal-rael"}, "there is no model 'diagonal-rael'"),
+        ({}, "suite column 'parity': there is no task 'party'. Did you mean 'parity'?"),
         (
             {"Blocks": {"model": "bilinear-block", "hidden": 7, "block_size": 2}},
             "block_size=2 does not divide hidden 7",
@@ -170,7 +171,8 @@ def test_a_suite_that_cannot_be_is_one_line(
 def test_a_cell_that_could_not_be_trained_is_found_before_any_is(
     tmp_path: Path, models: dict[str, Any], message: str
 ) -> None:
-    suite = load_suite(suite_file(tmp_path / "suite.yaml", models=models, published={}))
+    own = {"models": models} if models else {"tasks": {"parity": "party"}}
+    suite = load_suite(suite_file(tmp_path / "suite.yaml", published={}, **own))
     found = the_error_of(StatetrackError, lambda: points_of(suite, tmp_path / "out", {}))
     assert message in found
     assert not (tmp_path / "out").exists()

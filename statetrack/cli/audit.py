@@ -99,7 +99,8 @@ def _load(name: str) -> spec.Task:
     try:
         return spec.load_task(name)
     except UnknownNameError as error:
-        raise UnknownNameError(f"{error.args[0]} Nor is there a folder of that name.") from None
+        told = str(error.args[0]).rstrip(".")
+        raise UnknownNameError(f"{told}. Nor is there a folder of that name.") from None
 
 
 def _of_dataset(folder: Path) -> tuple[audits.Audit, Merges]:

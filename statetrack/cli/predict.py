@@ -163,7 +163,7 @@ def _draw_reasons(
         shown = f"; words {numbers[found.witness]}" if found.witness else ""
         reasons.setdefault(f"{found.reason}{shown}", []).append(model)
         longer = found.generalises
-        if longer is not None:
+        if longer is not None and longer.theorem != found.theorem:  # else it is said
             shown = f"; words {numbers[longer.witness]}" if longer.witness else ""
             why = f"trained on short words: {longer.reason}{shown}"
             reasons.setdefault(why, []).append(model)

@@ -455,9 +455,10 @@ def _groups(
         )
 
     again = "`statetrack train --resume RUN` continues"
-    goes_on = again if suite is None else "the command that ran the suite continues"
+    whole = "the command that ran the suite, or `statetrack sweep FOLDER`, continues"
+    goes_on = again if suite is None else whole
     groups: list[tuple[str, Callable[[Entry], bool]]] = [
-        ("not begun: {count}", lambda entry: entry.state == "waiting"),
+        (f"not begun ({{count}}; {whole})", lambda entry: entry.state == "waiting"),
         (
             f"not finished ({{count}}; {goes_on}): {{runs}}",
             lambda entry: entry.state == "unfinished",

@@ -105,8 +105,13 @@ def points_of(
     for column, given in described.items():
         if "task" not in given:
             raise SettingsError(f"suite column '{column}': 'task' is missing")
-        task = load_task(given["task"])
-        task.source.check_length(longest)
+        try:
+            task = load_task(given["task"])
+            task.source.check_length(longest)
+        except StatetrackError as problem:
+            if column == given["task"]:
+                raise
+            raise type(problem)(f"suite column '{column}': {problem.args[0]}") from problem
         for row, own in named.items():
             if "model" not in own.settings:
                 raise SettingsError(f"suite row '{row}': 'model' is missing")
