@@ -436,7 +436,7 @@ def test_check_says_once_that_a_class_of_recurrence_is_built_wrongly(tmp_path, c
         "from statetrack import ModelSettings\nfrom statetrack.algebra import Saturating\n\n\n"
         "class Sized(ModelSettings):\n    @property\n    def recurrence(self):\n"
         "        return Saturating(units=3)\n\n\n"
-        + BARE_MODEL.replace("bare-here", "sized").replace("= ModelSettings", "= Sized")
+        + BARE_MODEL.replace("bare-here", "sized").replace("= Settings", "= Sized")
     )
     assert app.run("check sizes.py".split()) == 1
     told = capsys.readouterr()
