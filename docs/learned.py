@@ -1,31 +1,37 @@
-"""The page of the map and its figure, from what is recorded of the suite `map`; nothing is trained.
+"""The pages of what is learned and of what is held, from their records; nothing is trained.
 
     python docs/learned.py
 
-Both say of which record they were made: a test compares that.
+`map.md` and its figure show the suite `map`, `held.md` what `python -m tests.held` measured. Each
+says of which record it was made: a test compares that.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from statetrack.pictures import Look, draw_learned
 from statetrack.report import STANDINGS, LearnedMap, RecordedTable
-from statetrack.text import markdown_table
+from statetrack.text import markdown, markdown_table
+from tests.held.points import CONDITIONS, LENGTHS, TASKS
 
 DOCS = Path(__file__).parent
 RECORD, PAGE, FIGURE = DOCS / "recorded/map.json", DOCS / "map.md", DOCS / "figures/map.svg"
-BEGIN, END = "<!-- map -->\n", "<!-- /map -->\n"
-"""Between these lines of the page stands what is made here."""
+HELD, HELD_PAGE = DOCS.parent / "tests/held/recorded.json", DOCS / "held.md"
+BEGIN, END = "<!-- recorded -->\n", "<!-- /recorded -->\n"
+"""Between these lines of a page stands what is made here."""
 
 
-def mark() -> str:
+def mark(record: Path) -> str:
     """What page and figure say of the record that they were made of."""
-    return f"<!-- record {hashlib.sha256(RECORD.read_bytes()).hexdigest()[:16]} -->\n"
+    return f"<!-- record {hashlib.sha256(record.read_bytes()).hexdigest()[:16]} -->\n"
 
 
 def region(table: RecordedTable, found: LearnedMap) -> str:
@@ -39,7 +45,7 @@ def region(table: RecordedTable, found: LearnedMap) -> str:
         f"{length:,}" for length in (*suite.curve_lengths, suite.length)
     )
     parts = [
-        mark(),
+        mark(RECORD),
         f"Recorded are {len(found.cells):,} of {whole:,} cells: {rows} of {len(suite.rows)} models "
         f"on {len(found.columns)} of {len(suite.columns)} tasks, {replicas:,} replicas, {words}. "
         f"Training took {table.seconds / 3600:.1f} hours of one core, on {table.machine}, commit "
@@ -59,21 +65,58 @@ def region(table: RecordedTable, found: LearnedMap) -> str:
     return "\n".join(parts)
 
 
-def page(text: str, table: RecordedTable, found: LearnedMap) -> str:
-    """The text of the page with its region made anew."""
-    before, _, rest = text.partition(BEGIN)
+def held_region(rows: Iterable[Mapping[str, Any]]) -> str:
+    """How many points are kept under each condition, and a table for each task."""
+    measured = [row for row in rows if "refused" not in row]
+    found = {(row["model"], row["task"], row["condition"]): row for row in measured}
+    names = list(dict.fromkeys(row["model"] for row in measured))
+    parts = [mark(HELD)]
+    sums = []
+    for task in TASKS:
+        line = [task]
+        for condition in CONDITIONS:
+            own = [row for row in measured if (row["task"], row["condition"]) == (task, condition)]
+            line.append(f"{sum(row['kept'] > 0 for row in own)} of {len(own)}")
+        sums.append(line)
+    parts.append(markdown_table(["kept by some seed", *CONDITIONS], sums))
+    for task in TASKS:
+        lines = [
+            [markdown(name), *(_held_text(found.get((name, task, each))) for each in CONDITIONS)]
+            for name in names
+            if (name, task, next(iter(CONDITIONS))) in found
+        ]
+        parts += [f"## {task}\n", markdown_table(["model", *CONDITIONS], lines)]
+    return "\n".join(parts)
+
+
+def _held_text(row: Mapping[str, Any] | None) -> str:
+    """`kept 2/2`, or to which length the best seed holds, or the share of short words it has."""
+    if row is None:
+        return ""
+    begun = "" if row["before"] == LENGTHS[-1] else f"from {row['before']}: "
+    if row["kept"]:
+        return f"{begun}**kept {row['kept']}/{row['replicas']}**"
+    if row["after"]:
+        return f"{begun}holds to {row['after']}"
+    return f"{begun}lost ({row['learned']:.2f})"
+
+
+def with_region(page: Path, region: str) -> None:
+    """Write a page with its region made anew."""
+    before, _, rest = page.read_text("utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}{region(table, found)}{END}{after}"
+    page.write_text(f"{before}{BEGIN}{region}{END}{after}", encoding="utf-8")
 
 
 def main() -> None:
-    """Write both."""
+    """Write both pages and the figure."""
     table = RecordedTable.read(RECORD)
     found = LearnedMap.of_records(table)
-    PAGE.write_text(page(PAGE.read_text("utf-8"), table, found), encoding="utf-8")
+    with_region(PAGE, region(table, found))
     draw_learned(found, FIGURE, Look(style="paper", title=""))
     drawn = FIGURE.read_text("utf-8").rstrip()
-    FIGURE.write_text(f"{drawn}\n{mark()}", encoding="utf-8")
+    FIGURE.write_text(f"{drawn}\n{mark(RECORD)}", encoding="utf-8")
+    with_region(HELD_PAGE, held_region(json.loads(HELD.read_text("utf-8"))["points"]))
 
 
 if __name__ == "__main__":

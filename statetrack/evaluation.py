@@ -145,7 +145,7 @@ class _Asked:
         module = require_module(model, "evaluate")
         rising = rising_lengths(lengths, "evaluate")
         require_words(num_words, "evaluate")
-        source = task if isinstance(task, Source) else load_task(task).source
+        source = load_task(task).source if isinstance(task, Task | str | Path) else task
         source.check_length(rising[-1])
         if rounding is not None:
             module = Rounded(module, load_rounding(rounding))

@@ -169,9 +169,8 @@ class Registry(Mapping[str, T], Generic[T]):
         return len({*self._things, *self._names()})
 
 
-@cache
 def modules_in(package: str) -> Mapping[str, Load]:
-    """A loader for every public module of a package, as its folder is when this is first asked.
+    """A loader for every public module of a package.
 
     A module `bilinear_cp` gives the name `bilinear-cp`; importing it registers the thing.
     """

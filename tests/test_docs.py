@@ -75,20 +75,33 @@ WALK = ("README.md", "tutorial.md", "add-a-task.md", "add-a-model.md", "figures.
 """The pages of someone's first hour. Of these every command shows output, all of it is compared,
 and every Python block runs."""
 
-NOT_RUN = {
-    ("atlas.md", "atlas"): "the machines are not in the repository",
-    ("commands.md", "sweep"): "thirty populations; tests/test_sweep_command.py runs smaller ones",
-    ("sweeps.md", "sweep"): "thirty populations; tests/test_sweep_command.py runs smaller ones",
-    ("machines.md", "atlas"): "a minute of training; tests/test_atlas.py trains less",
-    ("robust-training.md", "certify"): "the run of that minute",
-    (
-        "robust-training.md",
-        "train",
-    ): "a minute of it; tests/test_robust_training.py trains less",
-} | {
-    ("your-own-module.md", command): "the notebook that this page is made of is run, below"
-    for command in ("check", "compare", "report", "plot", "cite")
-}
+NOT_RUN = (
+    {
+        ("atlas.md", "atlas"): "the machines are not in the repository",
+        (
+            "commands.md",
+            "sweep",
+        ): "thirty populations; tests/test_sweep_command.py runs smaller ones",
+        ("sweeps.md", "sweep"): "thirty populations; tests/test_sweep_command.py runs smaller ones",
+        ("machines.md", "atlas"): "a minute of training; tests/test_atlas.py trains less",
+        ("robust-training.md", "certify"): "the run of that minute",
+        (
+            "robust-training.md",
+            "train",
+        ): "a minute of it; tests/test_robust_training.py trains less",
+    }
+    | {
+        ("your-own-module.md", command): "the notebook that this page is made of is run, below"
+        for command in ("check", "compare", "report", "plot", "cite")
+    }
+    | {
+        (
+            "map.md",
+            command,
+        ): "many networks; tests/test_learned_map.py trains six and draws their map"
+        for command in ("reproduce", "sweep", "plot")
+    }
+)
 """The commands of console blocks that no test runs as they stand, and what holds them instead."""
 
 NUMBER = re.compile(r"(-?\d[\d.,]*\d|-?\d|SMALL)")
@@ -196,7 +209,7 @@ def run_page(page, folder, capsys, *, passed_over):
                 code = run(argv)
             shown = capsys.readouterr()
             fails = any(word in " ".join(expected) for word in ("error:", "WRONG"))
-            assert code == int(fails), shown.err
+            assert bool(code) == fails, shown.err
             printed = shown.out + shown.err
             if block.mark in ("slow", "numbers vary"):
                 expected, printed = masked("\n".join(expected)), "\n".join(masked(printed))

@@ -225,7 +225,7 @@ def test_a_built_run_is_not_replaced_unless_that_is_asked_for(
     assert "cannot" in capsys.readouterr().err
     assert command(["build", "s3", "--model", "bilinear", "--hidden", "1"]) == 1
     assert "--hidden 1 is too small" in capsys.readouterr().err
-    assert command(["build", "s3", "--model", "bilinear", "--rank", "1"]) == 1
+    assert command(["build", "s3", "--model", "bilinear", "--rank", "1"]) == 2
     assert "--rank" in capsys.readouterr().err
 
 

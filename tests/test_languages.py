@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from statetrack.algebra import analyse
+from statetrack.algebra import Prediction, analyse
 from statetrack.data import stream_words
 from statetrack.errors import TaskError
 from statetrack.models import MODELS
@@ -237,7 +237,13 @@ def test_the_algebra_of_a_language_is_that_of_its_smallest_automaton(name):
     assert found.to_json() == expected.to_json()
     for model in MODELS:
         one, other = predict(found, model), predict(expected, model)
-        assert replace(one, witness=None) == replace(other, witness=None)
+        assert without_words(one) == without_words(other)
+
+
+def without_words(found: Prediction) -> Prediction:
+    """A prediction without witnesses, which are told in the states of one automaton."""
+    longer = found.generalises and replace(found.generalises, witness=None)
+    return replace(found, witness=None, generalises=longer)
 
 
 def share_alive(automaton: Automaton, length: int) -> float:

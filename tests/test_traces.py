@@ -11,7 +11,7 @@ import pytest
 from statetrack.cli.app import run
 from statetrack.data import check_labels, draw_splits, whole_words
 from statetrack.errors import SettingsError, TaskError, TaskWarning
-from statetrack.evaluation import evaluate
+from statetrack.evaluation import scored
 from statetrack.sources import (
     Automaton,
     Corpus,
@@ -425,7 +425,7 @@ def test_evaluation_reads_the_traces_for_tests_alone(folder):
             return torch.zeros(*symbols.shape, source.num_labels)
 
     model = Recording()
-    (score,) = evaluate(model, source, [6], num_words=50)
+    (score,) = scored(model, source, [6], num_words=50)
     words, _ = source.part("test").list_words(LengthDistribution(6, 6))
     assert model.seen == {text_of(source, word) for word in words.symbols}
     assert score.floor == source.part("test").floors([6])[6]

@@ -56,8 +56,10 @@ def _of_no_model(option: str, name: str, own: Sequence[str], plugins: Sequence[P
 def registered_names(path: Path) -> set[str] | None:
     """The names that a plugin registers, by its text; None where its text does not tell."""
     try:
-        nodes = [*ast.walk(ast.parse(path.read_bytes()))]
+        nodes = [*ast.walk(ast.parse(path.read_bytes()))] if path.is_file() else None
     except (OSError, SyntaxError, ValueError):
+        nodes = None
+    if nodes is None:
         return None  # importing it says what is wrong
     if not {module for node in nodes for module in _imported(node)} <= REGISTER_NOTHING:
         return None

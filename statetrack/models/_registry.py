@@ -92,11 +92,12 @@ class _AllFacts(Mapping[str, ModelFacts]):
 
     def __init__(self) -> None:
         self._executed = _Executed()
+        self._shipped = frozenset(modules_in(HOME))
 
     def __getitem__(self, name: str) -> ModelFacts:
         if name.startswith(f"{_hf_names.PREFIX}:"):
             return _facts_of_transformers(name)
-        if "torch" in sys.modules or name not in modules_in(HOME):
+        if "torch" in sys.modules or name not in self._shipped:
             model = MODELS[name]
             return _facts_of(name, model, sys.modules[model.__module__].__doc__)
         module = self._executed.module(f"{HOME}.{name.replace('-', '_')}")
