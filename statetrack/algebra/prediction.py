@@ -112,6 +112,15 @@ class Witness:
         return self.accesses[0]
 
     @property
+    def told_accesses(self) -> dict[str, Word]:
+        """The accesses that `says` speaks of, by their letters: u, and of two words u' too.
+
+        Those to other orbits of a group are in `accesses` alone.
+        """
+        number = 2 if self.kind in ("merge", "repeat") else 1
+        return dict(zip(("u", "u'"), self.accesses[:number], strict=False))
+
+    @property
     def says(self) -> str:
         """One sentence that the words show, in which u is the access and v a suffix."""
         if self.kind != "group":

@@ -167,11 +167,7 @@ def _lines(witness: theory.Witness, automaton: sources.Automaton) -> Iterator[Li
     for letter, word in zip(witness.letters, witness.words, strict=True):
         size = f"  ({len(word)} symbols)" if len(word) > 1 else ""
         yield letter, word_text(word, symbols) + size
-    if witness.kind in ("merge", "repeat"):
-        accesses = dict(zip(("u", "u'"), witness.accesses, strict=True))
-    else:  # those to other orbits of a group are in --json
-        accesses = {"u": witness.access}
-    for letter, word in accesses.items():
+    for letter, word in witness.told_accesses.items():
         yield letter, word_text(word, symbols)
     yield "v", " or ".join(word_text(word, symbols) for word in witness.suffixes)
     if witness.kind in ("powers", "count"):

@@ -151,7 +151,10 @@ def _refusal(prediction: Prediction, automaton: Automaton) -> str:
     if witness is not None:
         words = zip(witness.letters, witness.words, strict=True)
         named = "; ".join(f"{letter} = {_word(word, automaton)}" for letter, word in words)
-        shown = f" ({witness.says}: {named}; u = {_word(witness.access, automaton)})"
+        accesses = "; ".join(
+            f"{letter} = {_word(word, automaton)}" for letter, word in witness.told_accesses.items()
+        )
+        shown = f" ({witness.says}: {named}; {accesses})"
     return f"cannot: {prediction.theorem}{shown}"
 
 

@@ -61,9 +61,10 @@ def draw_learned(found: LearnedMap, path: Path, look: Look) -> None:
 def map_caption(found: LearnedMap) -> tuple[str, ...]:
     """What a caption of a map has to say."""
     replicas = sorted({cell.replicas for cell in found.cells})
-    said = f"{replicas[0]}" if len(replicas) == 1 else f"{replicas[0]} to {replicas[-1]}"
+    said = " to ".join(f"{number}" for number in dict.fromkeys((replicas[0], replicas[-1])))
+    said += " replica" if replicas == [1] else " replicas"
     return (
-        f"{len(found.cells):,} cells, {said} replicas in each; numbers: in cells that are right, "
+        f"{len(found.cells):,} cells, {said} in each; numbers: in cells that are right, "
         "the replicas with every word of every longer length right; in others, the longest tested "
         "length up to which the best replica has every word right",
         "columns: tasks, from what most rows can do by theory to what fewest can; rows: from those "
