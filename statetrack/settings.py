@@ -198,7 +198,7 @@ def _in_words(kind: type[Settings], invalid: ValidationError) -> str:
         return _reason(first)
     if first["type"] == "missing":
         return f"{kind.__name__}: '{name}' is missing"
-    return f"{setting(name)}: {_reason(first)} (given: {shown(first['input'])})"
+    return f"{setting(name)}: {_with_value(first)}"
 
 
 def explain(invalid: ValidationError) -> str:
@@ -209,7 +209,14 @@ def explain(invalid: ValidationError) -> str:
         return f"'{place}' is missing"
     if not place:
         return _reason(first)
-    return f"'{place}': {_reason(first)} (given: {shown(first['input'])})"
+    return f"'{place}': {_with_value(first)}"
+
+
+def _with_value(mistake: ErrorDetails) -> str:
+    """What is wrong, and the value where that does not say it already."""
+    reason, given = _reason(mistake), shown(mistake["input"])
+    said = isinstance(mistake["input"], str) and given in reason
+    return reason if said else f"{reason} (given: {given})"
 
 
 def _reason(mistake: ErrorDetails) -> str:

@@ -430,6 +430,20 @@ def test_check_says_what_is_wrong_with_a_users_models(tmp_path, capsys, monkeypa
     assert all(each["ok"] for each in found["bare-here"])
 
 
+def test_check_says_once_that_a_class_of_recurrence_is_built_wrongly(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sizes.py").write_text(
+        "from statetrack import ModelSettings\nfrom statetrack.algebra import Saturating\n\n\n"
+        "class Sized(ModelSettings):\n    @property\n    def recurrence(self):\n"
+        "        return Saturating(units=3)\n\n\n"
+        + BARE_MODEL.replace("bare-here", "sized").replace("= Settings", "= Sized")
+    )
+    assert app.run("check sizes.py".split()) == 1
+    told = capsys.readouterr()
+    assert "has to be named" in " ".join(told.out.split()) and not told.err
+    assert "says nothing of it" not in told.out
+
+
 def test_check_refuses_a_file_without_models_and_a_model_that_is_not_in_it(
     tmp_path, capsys, monkeypatch
 ):

@@ -273,6 +273,14 @@ def test_a_replica_that_diverged_is_neither_counted_nor_asked_for():
     assert "evaluate the other" not in one.advice
 
 
+def test_a_loss_with_an_exact_optimum_is_advised_where_the_run_had_none():
+    held = [row(20, 100), row(500, 17)]
+    without = outcome(make_run("a", *CAN, held, loss="cross-entropy"))
+    assert "a loss that has an exact optimum (--loss); more --steps" in without.advice
+    already = outcome(make_run("b", *CAN, held, loss="squared-error"))
+    assert already.advice == "more --steps"
+
+
 def found(folder: RunFolder, *evidence: Evidence, replica: int = 0) -> RunFolder:
     """The run, in which this was found about a replica."""
     about = {

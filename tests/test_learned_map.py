@@ -10,6 +10,7 @@ import pytest
 
 from statetrack.errors import SettingsError
 from statetrack.pictures import Choice, Look, draw_learned, draw_report
+from statetrack.pictures.learned_map import draw_map
 from statetrack.report import (
     STANDINGS,
     LearnedMap,
@@ -123,6 +124,9 @@ def test_a_figure_has_every_row_column_standing_and_number(
     draw_learned(found, tmp_path / "narrow.svg", Look(width=3.25, title="", legend=False))
     narrow = (tmp_path / "narrow.svg").read_text("utf-8")
     assert re.search(r'width="234pt"', narrow) and "Three models" not in narrow
+    figure = draw_map(found, "", Look(width=3.25, title=""))
+    told = [text for axes in figure.axes for text in axes.texts if ": " in text.get_text()]
+    assert told and all(text.get_window_extent().x1 <= figure.bbox.x1 for text in told)
 
 
 def test_without_words_beyond_training_there_is_no_map(tmp_path: Path) -> None:

@@ -117,6 +117,17 @@ def test_runs_are_listed_with_their_accuracy_at_the_longest_length_wherever_they
     assert "0.9000     500" in shown and "sweeps/point  gru    s3" in shown
 
 
+def test_of_a_run_with_a_long_name_the_accuracy_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    make_run("bilinear-cp_modular-addition_20261125-213652", "bilinear-cp", "s3", [row(500, 90)])
+    assert run(["list", "runs"]) == 0
+    shown = capsys.readouterr().out
+    assert "213652  bilinear-cp    0.9000     500" in shown
+
+
 def test_a_run_is_listed_with_its_accuracy_however_its_task_was_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

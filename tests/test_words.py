@@ -242,8 +242,9 @@ def test_words_are_of_the_file_that_they_were_asked_for(tmp_path: Path) -> None:
 
 
 def test_settings_refuse_words_that_there_are_not() -> None:
-    with pytest.raises(SettingsError, match="words: words 'groups': words are one of"):
+    with pytest.raises(SettingsError, match="words: words 'groups': words are one of") as refused:
         DataSettings(words="groups")
+    assert str(refused.value).count("'groups'") == 1
 
 
 QUICK: dict[str, Any] = {"steps": 3, "validation_words": 16, "batch_size": 4, "threads": 1}

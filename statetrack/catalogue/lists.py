@@ -278,7 +278,7 @@ LISTINGS: Mapping[str, Listing] = {
         ),
         numbers=("accuracy", "length", "validation", "step", "steps"),
         whole=("run", "started", "model"),
-        left_out=("steps", "step", "validation", "state", "started"),
+        left_out=("steps", "step", "validation", "state", "started", "task", "model"),
         keys=(
             *("run", "model", "task", "accuracy", "length", "state", "needs_plugin", "step"),
             *("steps", "validation", "started"),

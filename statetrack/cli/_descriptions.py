@@ -448,7 +448,8 @@ def _draw_evaluations(about: dict[str, Any], console: Console) -> None:
     ]
     console.print(report.Table.of(columns, rows, left_out=LEFT_OUT))
     if others := len({row["replica"] for row in about["evaluations"]}) - 1:
-        console.print(Text(f"--json has those of {others} more replicas", "dim"))
+        more = "1 more replica" if others == 1 else f"{others} more replicas"
+        console.print(Text(f"--json has those of {more}", "dim"))
 
 
 def _draw_evidence(about: dict[str, Any], console: Console) -> None:

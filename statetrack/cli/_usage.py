@@ -64,7 +64,8 @@ def refuse_unknown(
     `args` are those words (`context.args`), `name` the chosen model, `own` the names of its
     fields. `others` gives the field names of every other model; it is called only where there is
     an error, because it imports them. `otherwise` stands where no known option is near. Where
-    `command` is named, the options of other commands are looked through as well.
+    `command` is named, the options of other commands are looked through as well, but for a model
+    of the user's own, which has no `others`: its own options are then what can be meant.
     """
     if not args:
         return
@@ -81,7 +82,7 @@ def refuse_unknown(
 
     option = options[0].partition("=")[0]
     models = {each: bare(names) for each, names in others().items()}
-    said = advice(option, bare(own), models, command) or otherwise
+    said = advice(option, bare(own), models, command if models else None) or otherwise
     raise UnknownOptionError(f"{name} has no option {option}. {said}".rstrip())
 
 

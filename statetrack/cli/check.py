@@ -164,7 +164,8 @@ def _draw(name: str, findings: list[models.Finding]) -> None:
     rows = [(each.name, yes if each.ok else no, each.detail) for each in findings]
     to.print(report.Table(columns, rows))
     failed = sum(not each.ok for each in findings)
-    to.print(f"{failed} of {len(findings)} properties do not hold" if failed else "all hold")
-    if models.MODEL_FACTS[name].recurrence is None:
+    held = "does not hold" if failed == 1 else "do not hold"
+    to.print(f"{failed} of {len(findings)} properties {held}" if failed else "all hold")
+    if not failed and models.MODEL_FACTS[name].recurrence is None:
         to.print(NO_CLASS)
     to.print()

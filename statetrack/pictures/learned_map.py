@@ -61,9 +61,10 @@ def draw_learned(found: LearnedMap, path: Path, look: Look) -> None:
 def map_caption(found: LearnedMap) -> tuple[str, ...]:
     """What a caption of a map has to say."""
     replicas = sorted({cell.replicas for cell in found.cells})
-    said = f"{replicas[0]}" if len(replicas) == 1 else f"{replicas[0]} to {replicas[-1]}"
+    said = " to ".join(f"{number}" for number in dict.fromkeys((replicas[0], replicas[-1])))
+    said += " replica" if replicas == [1] else " replicas"
     return (
-        f"{len(found.cells):,} cells, {said} replicas in each; numbers: in cells that are right, "
+        f"{len(found.cells):,} cells, {said} in each; numbers: in cells that are right, "
         "the replicas with every word of every longer length right; in others, the longest tested "
         "length up to which the best replica has every word right",
         "columns: tasks, from what most rows can do by theory to what fewest can; rows: from those "
@@ -153,13 +154,15 @@ def _draw_legend(
     """A line for each standing that there is: its square, its words, how many cells."""
     width, height = whole
     counts = found.counts()
+    longest = max(text_width(_told(found, standing), 0.9 * size) for standing in counts)
+    letters = 0.9 * size * min(1.0, (width - 4 * size) / longest)
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(0, height))
     axes.set_axis_off()
     for number, standing in enumerate(counts):
         low = 1.7 * size * (len(counts) - number - 0.5)
         _draw_square(axes, (0.5 * size, low, 2.3 * size, 1.4 * size), SHADES[standing])
         told = _told(found, standing)
-        axes.text(3.4 * size, low + 0.7 * size, told, va="center", size=0.9 * size, color=INK)
+        axes.text(3.4 * size, low + 0.7 * size, told, va="center", size=letters, color=INK)
 
 
 def _told(found: LearnedMap, standing: Standing) -> str:

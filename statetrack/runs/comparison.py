@@ -19,6 +19,7 @@ from statetrack.errors import StatetrackError
 from statetrack.evidence import Bracket
 from statetrack.models import MODELS
 from statetrack.runs import files
+from statetrack.runs.config import Experiment
 from statetrack.runs.facts import Algebras, Measured, RunFacts
 from statetrack.runs.folder import RunFolder
 from statetrack.runs.plugins import code_of, needs_plugin
@@ -225,7 +226,7 @@ def judge(run: RunFacts) -> Comparison:
         )
     if prediction is None:
         return replace(bare, outcome="nothing predicted", reason=run.unpredictable)
-    return _judge_prediction(bare, best, prediction, built=run.experiment.built is not None)
+    return _judge_prediction(bare, best, prediction, run.experiment)
 
 
 def _contradiction(brackets: Mapping[int, Bracket], predicted: Answer | None) -> str | None:
@@ -242,7 +243,7 @@ def _contradiction(brackets: Mapping[int, Bracket], predicted: Answer | None) ->
 
 
 def _judge_prediction(
-    bare: Comparison, best: Measured, found: Prediction, *, built: bool
+    bare: Comparison, best: Measured, found: Prediction, experiment: Experiment
 ) -> Comparison:
     """The outcome of a run that was evaluated and has a prediction."""
     below = _too_small(found, bare.predicted)
@@ -270,7 +271,10 @@ def _judge_prediction(
             "shorter words does not contradict it",
         )
     if bare.outcome == "predicted yes, not reached":
-        reason, advice = (_not_held if built else _not_reached)(bare, best)
+        if experiment.built is not None:
+            reason, advice = _not_held(bare, best)
+        else:
+            reason, advice = _not_reached(bare, best, experiment.training.loss)
         return replace(bare, reason=reason, advice=advice)
     return replace(bare, reason=_agreement(bare, best, below))
 
@@ -338,8 +342,8 @@ def _at_the_longest(best: Measured) -> str:
     return told
 
 
-def _not_reached(bare: Comparison, best: Measured) -> tuple[str, str]:
-    """Why weights that exist may not have been found, and what to do."""
+def _not_reached(bare: Comparison, best: Measured, loss: str) -> tuple[str, str]:
+    """Why weights that exist may not have been found by a loss, and what to do."""
     unseen = (bare.num_replicas or 0) - bare.num_diverged - bare.num_evaluated
     others = f"evaluate the other {unseen} replicas (`statetrack eval {bare.run} --all`)"
     reason = f"predicted yes, {_right_and_not_beyond(best)}{_whose(bare, best)}"
@@ -347,7 +351,9 @@ def _not_reached(bare: Comparison, best: Measured) -> tuple[str, str]:
         corrects = bare.prediction is None or bare.prediction.robust != "no"
         if best.horizon and best.nonfinite_from is None and not corrects:
             reason += "; this class corrects no errors, so small errors accumulate with length"
-        tries = ["train on with a loss that has an exact optimum (--loss)", "more --steps"]
+        tries = ["more --steps"]
+        if loss == "cross-entropy":  # it has no finite optimum (docs/losses.md)
+            tries.insert(0, "train on with a loss that has an exact optimum (--loss)")
     else:
         reason += "; the weights exist, and training did not find them"
         tries = ["more --seeds", "more --steps", "other --lrs or another --loss"]
