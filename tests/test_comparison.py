@@ -276,7 +276,8 @@ def test_a_replica_that_diverged_is_neither_counted_nor_asked_for():
 def test_a_loss_with_an_exact_optimum_is_advised_where_the_run_had_none():
     held = [row(20, 100), row(500, 17)]
     without = outcome(make_run("a", *CAN, held, loss="cross-entropy"))
-    assert "a loss that has an exact optimum (--loss); more --steps" in without.advice
+    command = f"`statetrack train --from {without.run} --loss squared-error`"
+    assert f"a loss that has an exact optimum ({command}); more --steps" in without.advice
     already = outcome(make_run("b", *CAN, held, loss="squared-error"))
     assert already.advice == "more --steps"
 

@@ -147,10 +147,10 @@ def test_a_model_that_errs_on_training_lengths_only_is_not_right_up_to_all():
 
 def test_weights_that_were_not_found_are_told_with_what_was_measured():
     bare = Comparison(Path("runs/a"), "agree", num_replicas=1, num_evaluated=1)
-    reason, advice = _not_reached(bare, measured_of(1990))
+    reason, advice = _not_reached(bare, measured_of(1990), "squared-error")
     assert reason.startswith("predicted yes, at no length tested is every answer right (at length")
     assert "did not find" not in reason and "more --steps" in advice
-    reason, _ = _not_reached(bare, measured_of(300))
+    reason, _ = _not_reached(bare, measured_of(300), "squared-error")
     assert reason.endswith("; the weights exist, and training did not find them")
 
 

@@ -353,7 +353,11 @@ def _not_reached(bare: Comparison, best: Measured, loss: str) -> tuple[str, str]
             reason += "; this class corrects no errors, so small errors accumulate with length"
         tries = ["more --steps"]
         if loss == "cross-entropy":  # it has no finite optimum (docs/losses.md)
-            tries.insert(0, "train on with a loss that has an exact optimum (--loss)")
+            tries.insert(
+                0,
+                "a loss that has an exact optimum "
+                f"(`statetrack train --from {bare.run} --loss squared-error`)",
+            )
     else:
         reason += "; the weights exist, and training did not find them"
         tries = ["more --seeds", "more --steps", "other --lrs or another --loss"]
