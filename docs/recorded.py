@@ -160,6 +160,24 @@ def estimate_suite(name: str, budget: str | None) -> None:
     print(f"{name}: {sum(sum(of.values()) for of in seconds.values()):,.0f} s")
 
 
+def with_kept(table: RecordedTable, before: RecordedTable) -> RecordedTable:
+    """A table with the cells of its record before that it lacks, where these still hold."""
+    there = {(cell.row, cell.column) for cell in table.cells}
+    kept = [cell for cell in before.cells if (cell.row, cell.column) not in there]
+    if not kept or before.why_stale() or before.budget != table.budget:
+        return table
+    cells = [*kept, *table.cells]
+    machines = dict.fromkeys(each for each in (before.machine, table.machine) if each)
+    both = replace(
+        table,
+        cells=cells,
+        machine="; ".join(machines),
+        seconds=round(sum(cell.seconds for cell in cells), 1),
+    )
+    points = both.points()
+    return replace(both, depends=dependencies(points), settings=settings_of(both.suite_now, points))
+
+
 def record_other(name: str, machine: str) -> RecordedTable:
     """Run the command of a table that is no suite's, which writes it, and record that."""
     command, started = OTHERS[name], time.monotonic()
@@ -253,7 +271,10 @@ def main(argv: Sequence[str]) -> int:
             record_other(name, machine="").write(RECORDS / f"{name}.json")
         else:
             table = record_suite(name, given.budget, given.runs, finished=given.finished)
-            table.write(RECORDS / f"{name}.json")
+            record = RECORDS / f"{name}.json"
+            if given.finished and record.is_file():
+                table = with_kept(table, RecordedTable.read(record))
+            table.write(record)
     found = records()
     if given.do is None:
         print("\n".join(status(found)))

@@ -180,6 +180,18 @@ def test_pages_are_those_of_the_records(script: ModuleType) -> None:
         assert page.read_text("utf-8") == text, f"{page.name}: run `make reproductions`"
 
 
+def test_what_is_finished_stands_beside_what_was_recorded_before(
+    script: ModuleType, table: RecordedTable
+) -> None:
+    parts = (replace(table, cells=[cell]) for cell in table.cells)
+    signs, positive = (replace(each, depends=dependencies(each.points())) for each in parts)
+    both = script.with_kept(positive, signs)
+    assert [cell.row for cell in both.cells] == ["signs", "positive"]
+    assert both.why_stale() == [] and both.settings == table.settings
+    assert script.with_kept(positive, replace(signs, stale=["nobody knows"])) == positive
+    assert script.with_kept(positive, positive) == positive
+
+
 def test_every_suite_of_published_numbers_is_told_of(script: ModuleType) -> None:
     told = "\n".join(script.status(script.records()))
     for name in SUITES:
