@@ -15,6 +15,7 @@ from statetrack.pictures.sketch import (
     entries_at,
     folded,
     measure_of,
+    name_cells,
     num_right,
     point_at,
     said_of_missing,
@@ -91,15 +92,7 @@ def heat_figure(report: Report, choice: Choice, look: Look) -> CaptionedFigure:
         for x, column in enumerate(columns):
             entry = report.find(row, column)
             _draw_cell(axes, (x, y), entry, length, measure, choice, letters, shades)
-    for side in axes.spines.values():
-        side.set_visible(False)
-    axes.tick_params(length=0, labelsize=letters, colors=INK)
-    axes.xaxis.tick_top()
-    turn = 0 if upright else 90
-    axes.set_xticks([x + 0.5 for x in range(len(columns))], above_them, rotation=turn)
-    axes.set_yticks([y + 0.5 for y in range(len(rows))], beside)
-    for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
-        label.set_parse_math(False)
+    name_cells(axes, beside, above_them, turn=0 if upright else 90, labelsize=letters)
     if title:
         figure.text(
             0.5 * size / width, 1 - 0.4 * size / height, title, va="top", size=1.1 * size, color=INK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -9,7 +10,7 @@ from statetrack.errors import SettingsError
 from statetrack.figures import INK
 from statetrack.pictures.canvas import text_width
 from statetrack.pictures.looks import Look, save_figure
-from statetrack.pictures.sketch import CaptionedFigure, Choice, short
+from statetrack.pictures.sketch import CaptionedFigure, Choice, name_cells, short
 from statetrack.report import STANDINGS, LearnedMap, MapCell, Report, Standing
 
 if TYPE_CHECKING:
@@ -80,10 +81,11 @@ def draw_map(found: LearnedMap, title: str, look: Look) -> Figure:
     size = float(rcParams["font.size"])
     beside = max(text_width(name, size) for name in found.rows) + size
     above = max(text_width(name, size) for name in found.columns) + size
-    legend = 1.7 * size * (len(found.counts()) + 1) if look.legend else 0.0
+    told = _told(found) if look.legend else {}
+    legend = 1.7 * size * (len(told) + 1) if told else 0.0
     natural = beside + _ACROSS * size * len(found.columns) + size
-    told = max(text_width(_told(found, standing), 0.9 * size) for standing in found.counts())
-    least = max(text_width(title, 1.1 * size), 4 * size + told if look.legend else 0.0) + 2 * size
+    longest = max((text_width(text, 0.9 * size) for text in told.values()), default=0.0)
+    least = max(text_width(title, 1.1 * size), 4 * size + longest if told else 0.0) + 2 * size
     width = look.width * 72 if look.width else max(natural, least)
     letters = min(size, size * width / natural)
     beside, above = beside * letters / size, above * letters / size
@@ -106,20 +108,13 @@ def draw_map(found: LearnedMap, title: str, look: Look) -> Figure:
     }
     for cell in found.cells:
         _draw_cell(axes, places[cell.row, cell.column], cell, 0.72 * letters)
-    for side in axes.spines.values():
-        side.set_visible(False)
-    axes.tick_params(length=0, labelsize=letters, colors=INK, pad=2)
-    axes.xaxis.tick_top()
-    axes.set_xticks([x + 0.5 for x in range(len(found.columns))], found.columns, rotation=90)
-    axes.set_yticks([y + 0.5 for y in range(len(found.rows))], found.rows)
-    for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
-        label.set_parse_math(False)
+    name_cells(axes, found.rows, found.columns, turn=90, labelsize=letters, pad=2)
     if title:
         figure.text(
             0.5 * size / width, 1 - 0.5 * size / height, title, va="top", size=1.1 * size, color=INK
         ).set_parse_math(False)
-    if look.legend:
-        _draw_legend(figure, found, size, (width, height))
+    if told:
+        _draw_legend(figure, told, size, min(1.0, (width - 4 * size) / longest), (width, height))
     return figure
 
 
@@ -149,22 +144,26 @@ def _draw_square(axes: Any, box: tuple[float, float, float, float], shade: Shade
 
 
 def _draw_legend(
-    figure: Figure, found: LearnedMap, size: float, whole: tuple[float, float]
+    figure: Figure,
+    told: Mapping[Standing, str],
+    size: float,
+    fitting: float,
+    whole: tuple[float, float],
 ) -> None:
-    """A line for each standing that there is: its square, its words, how many cells."""
+    """A line for each standing that there is: its square and its words, as small as they fit."""
     width, height = whole
-    counts = found.counts()
-    longest = max(text_width(_told(found, standing), 0.9 * size) for standing in counts)
-    letters = 0.9 * size * min(1.0, (width - 4 * size) / longest)
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(0, height))
     axes.set_axis_off()
-    for number, standing in enumerate(counts):
-        low = 1.7 * size * (len(counts) - number - 0.5)
+    style: dict[str, Any] = {"va": "center", "size": 0.9 * size * fitting, "color": INK}
+    for number, (standing, text) in enumerate(told.items()):
+        low = 1.7 * size * (len(told) - number - 0.5)
         _draw_square(axes, (0.5 * size, low, 2.3 * size, 1.4 * size), SHADES[standing])
-        told = _told(found, standing)
-        axes.text(3.4 * size, low + 0.7 * size, told, va="center", size=letters, color=INK)
+        axes.text(3.4 * size, low + 0.7 * size, text, **style)
 
 
-def _told(found: LearnedMap, standing: Standing) -> str:
-    """What the legend says of a standing."""
-    return f"{standing}: {STANDINGS[standing]} ({found.counts()[standing]:,})"
+def _told(found: LearnedMap) -> dict[Standing, str]:
+    """What the legend says of each standing that there is."""
+    return {
+        standing: f"{standing}: {STANDINGS[standing]} ({cells:,})"
+        for standing, cells in found.counts().items()
+    }

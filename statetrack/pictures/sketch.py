@@ -378,6 +378,20 @@ def _small(look: Look) -> float:
     return 0.833 * float(look.font or rcParams["font.size"])
 
 
+def name_cells(
+    axes: Axes, rows: Sequence[str], columns: Sequence[str], *, turn: float, **ticks: Any
+) -> None:
+    """Write the names of the cells of a table beside and above it; `ticks` are their looks."""
+    for side in axes.spines.values():
+        side.set_visible(False)
+    axes.tick_params(length=0, colors=INK, **ticks)
+    axes.xaxis.tick_top()
+    axes.set_xticks([x + 0.5 for x in range(len(columns))], columns, rotation=turn)
+    axes.set_yticks([y + 0.5 for y in range(len(rows))], rows)
+    for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+        label.set_parse_math(False)
+
+
 def folded(text: str, letters: int) -> str:
     """Text in at most two lines of so many letters."""
     lines = textwrap.wrap(text, max(letters, 8)) or [""]

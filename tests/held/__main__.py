@@ -16,8 +16,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch
 
 import torch
 
-from statetrack import __version__
 from tests.held.points import all_points
+from tests.point_records import write_points
 
 RECORD = Path(__file__).with_name("recorded.json")
 
@@ -46,17 +46,8 @@ def main() -> None:
         if "refused" in row:  # and so are the other conditions
             refused.add(place[:2])
         print(row, flush=True)
-        write(given.record, list(rows.values()))
+        write_points(given.record, rows.values())
     print(f"{len(rows)} points are recorded")
-
-
-def write(path: Path, rows: list[dict[str, object]]) -> None:
-    """Write the record, a point a line."""
-    lines = ",\n".join("  " + json.dumps(row) for row in rows)
-    head = json.dumps({"version": __version__, "torch": torch.__version__})[:-1]
-    partial = path.with_suffix(".partial")
-    partial.write_text(f'{head}, "points": [\n{lines}\n]}}\n')
-    partial.replace(path)
 
 
 if __name__ == "__main__":

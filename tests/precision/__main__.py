@@ -7,7 +7,6 @@ the next point; `--seconds` ends it by itself.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
 from pathlib import Path
@@ -17,7 +16,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch
 
 import torch
 
-from statetrack import __version__
+from tests.point_records import write_points
 from tests.precision.points import Weights, all_points, kept_rows, measure
 
 RECORD = Path(__file__).with_name("recorded.json")
@@ -54,11 +53,7 @@ def write(path: Path, rows: dict[str, dict[str, object]]) -> None:
     """Write the record, a point a line."""
     names = [point.name for point in all_points()]
     order = [name for name in names if name in rows] + [name for name in rows if name not in names]
-    lines = ",\n".join("  " + json.dumps(rows[name]) for name in order)
-    head = json.dumps({"version": __version__, "torch": torch.__version__})[:-1]
-    partial = path.with_suffix(".partial")
-    partial.write_text(f'{head}, "points": [\n{lines}\n]}}\n')
-    partial.replace(path)
+    write_points(path, (rows[name] for name in order))
 
 
 if __name__ == "__main__":
