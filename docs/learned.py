@@ -2,7 +2,8 @@
 
     python docs/learned.py
 
-`map.md` and its figure show the suite `map`, `held.md` what `python -m tests.held` measured. Each
+`map.md` and its figure show the suite `map`, `held.md` what `python -m tests.held` measured, and
+`learning.md` what `python -m tests.learning` said and found. Each of the first two
 says of which record it was made: a test compares that.
 """
 
@@ -21,10 +22,12 @@ from statetrack.pictures import Look, draw_learned
 from statetrack.report import STANDINGS, LearnedMap, RecordedTable
 from statetrack.text import markdown, markdown_table
 from tests.held.points import CONDITIONS, LENGTHS, TASKS
+from tests.learning import judging
 
 DOCS = Path(__file__).parent
 RECORD, PAGE, FIGURE = DOCS / "recorded/map.json", DOCS / "map.md", DOCS / "figures/map.svg"
 HELD, HELD_PAGE = DOCS.parent / "tests/held/recorded.json", DOCS / "held.md"
+LEARNING_PAGE = DOCS / "learning.md"
 BEGIN, END = "<!-- recorded -->\n", "<!-- /recorded -->\n"
 """Between these lines of a page stands what is made here."""
 
@@ -109,7 +112,7 @@ def with_region(page: Path, region: str) -> None:
 
 
 def main() -> None:
-    """Write both pages and the figure."""
+    """Write the pages and the figure."""
     table = RecordedTable.read(RECORD)
     found = LearnedMap.of_records(table)
     with_region(PAGE, region(table, found))
@@ -117,6 +120,7 @@ def main() -> None:
     drawn = FIGURE.read_text("utf-8").rstrip()
     FIGURE.write_text(f"{drawn}\n{mark(RECORD)}", encoding="utf-8")
     with_region(HELD_PAGE, held_region(json.loads(HELD.read_text("utf-8"))["points"]))
+    with_region(LEARNING_PAGE, judging.region())
 
 
 if __name__ == "__main__":
