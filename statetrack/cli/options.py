@@ -531,7 +531,7 @@ def _known_options(name: str, kind: type[Settings]) -> str:
 def others_of(model: str) -> Callable[[], Mapping[str, Collection[str]]]:
     """The options of other models, for advice; none for a model of the user's own.
 
-    Whoever writes a model asks for its own options, and not which of 47 others have one.
+    Whoever writes a model asks for its own options, and not which of all others have one.
     """
     return fields_of_models if model in modules_in("statetrack.models") else dict
 
