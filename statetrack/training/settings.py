@@ -78,7 +78,7 @@ class DataSettings(Settings):
     @field_validator("train_length")
     @classmethod
     def _lengths_in_order(cls, train_length: str) -> str:
-        from statetrack.sources.lengths import LengthDistribution
+        from statetrack.sources import LengthDistribution
 
         if train_length != "task":
             try:
