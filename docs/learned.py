@@ -19,13 +19,16 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from statetrack.pictures import Look, draw_learned
-from statetrack.report import STANDINGS, LearnedMap, RecordedTable
+from statetrack.pictures.learned_map import SHADES, map_caption
+from statetrack.report import STANDINGS, LearnedMap, RecordedTable, map_page
+from statetrack.report.formats.parquet import parquet_bytes
 from statetrack.text import markdown, markdown_table
 from tests.held.points import CONDITIONS, LENGTHS, TASKS
 from tests.learning import judging
 
 DOCS = Path(__file__).parent
 RECORD, PAGE, FIGURE = DOCS / "recorded/map.json", DOCS / "map.md", DOCS / "figures/map.svg"
+CELLS, FILTERED = DOCS / "recorded/map.parquet", DOCS / "recorded/map.html"
 HELD, HELD_PAGE = DOCS.parent / "tests/held/recorded.json", DOCS / "held.md"
 LEARNING_PAGE = DOCS / "learning.md"
 BEGIN, END = "<!-- recorded -->\n", "<!-- /recorded -->\n"
@@ -66,6 +69,15 @@ def region(table: RecordedTable, found: LearnedMap) -> str:
         found.to_markdown(by="column"),
     ]
     return "\n".join(parts)
+
+
+def filtered_page(found: LearnedMap) -> str:
+    """The map as a page that can be filtered."""
+    said = (
+        *map_caption(found),
+        "a click on a cell tells what it holds",
+    )
+    return map_page(found, "What is learned of what can be", said, SHADES) + mark(RECORD)
 
 
 def held_region(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -117,6 +129,8 @@ def main() -> None:
     found = LearnedMap.of_records(table)
     with_region(PAGE, region(table, found))
     draw_learned(found, FIGURE, Look(style="paper", title=""))
+    CELLS.write_bytes(parquet_bytes(found.table()))
+    FILTERED.write_text(filtered_page(found), encoding="utf-8")
     drawn = FIGURE.read_text("utf-8").rstrip()
     FIGURE.write_text(f"{drawn}\n{mark(RECORD)}", encoding="utf-8")
     with_region(HELD_PAGE, held_region(json.loads(HELD.read_text("utf-8"))["points"]))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib
 import re
+from dataclasses import replace
+from html import escape
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from statetrack.errors import SettingsError
 from statetrack.pictures import Choice, Look, draw_learned, draw_report
-from statetrack.pictures.learned_map import draw_map
+from statetrack.pictures.learned_map import SHADES, draw_map, map_caption
 from statetrack.report import (
     STANDINGS,
     LearnedMap,
@@ -19,6 +22,7 @@ from statetrack.report import (
     Report,
     Standing,
     gather_suite,
+    map_page,
 )
 from statetrack.report.learned import standing_of
 from statetrack.report.recorded import RecordedCell, dependencies, settings_of
@@ -129,6 +133,37 @@ def test_a_figure_has_every_row_column_standing_and_number(
     assert told and all(text.get_window_extent().x1 <= figure.bbox.x1 for text in told)
 
 
+def test_a_caption_counts_runs_without_a_square(
+    both: tuple[Report, LearnedMap], tmp_path: Path
+) -> None:
+    report = both[0]
+    assert not any("not drawn" in line for line in map_caption(both[1]))
+    untested = replace(report.entries[0], judged=None)
+    other = replace(report, entries=(untested, *report.entries[1:]))
+    caption = draw_report(other, "map", tmp_path / "map.svg", Choice(), Look())
+    assert "not drawn: 1 run not evaluated on words longer than training's" in caption
+    assert "5 cells" in caption[0]
+
+
+def test_the_page_has_every_cell_and_loads_nothing(both: tuple[Report, LearnedMap]) -> None:
+    found = both[1]
+    page = map_page(found, "Three <models>", ["6 cells"], SHADES)
+    assert "Three &lt;models&gt;" in page and "default-src &#39;none&#39;" in page
+    assert not re.search(r"(src|href)=|@import|url\(", page)
+    cells = re.findall(r'<td class="s(\d+)" data-standing="(\d+)" title="([^"]*)">(\d*)</td>', page)
+    assert len(cells) == len(found.cells) == 6
+    numbers = {name: number for number, name in enumerate(SHADES)}
+    for cell in found.cells:
+        shown = str(cell.right or cell.holds_to or "")
+        assert (*[str(numbers[cell.standing])] * 2, escape(cell.says), shown) in cells
+    assert {cell.family for cell in found.cells} == {"bilinear", "non-linear"}
+    assert re.findall("<option>(.*)</option>", page) == ["bilinear", "non-linear"]
+    assert found.find("signs", "parity").says == (
+        "signs on parity: learned (can, and is right beyond training); right beyond training: "
+        f"{found.find('signs', 'parity').right} of 2; every word right up to length 60"
+    )
+
+
 def test_without_words_beyond_training_there_is_no_map(tmp_path: Path) -> None:
     empty = Report(title="T", entries=(), row_names=(), column_names=(), length=0)
     with pytest.raises(SettingsError, match="no run was evaluated on words longer"):
@@ -140,5 +175,11 @@ def test_page_and_figure_are_those_of_the_record(monkeypatch: pytest.MonkeyPatch
     monkeypatch.syspath_prepend(docs)
     learned = importlib.import_module("learned")
     made = {learned.PAGE: learned.RECORD, learned.FIGURE: learned.RECORD}
+    made[learned.FILTERED] = learned.RECORD
     for path, record in {**made, learned.HELD_PAGE: learned.HELD}.items():
         assert learned.mark(record) in path.read_text("utf-8"), "run `python docs/learned.py`"
+    found = LearnedMap.of_records(RecordedTable.read(learned.RECORD))
+    kept = pq.read_table(learned.CELLS).to_pylist()
+    assert kept == [vars(cell) for cell in found.cells], "run `python docs/learned.py`"
+    region = learned.LEARNING_PAGE.read_text("utf-8").split(learned.BEGIN)[1]
+    assert region.split(learned.END)[0] == learned.judging.region()

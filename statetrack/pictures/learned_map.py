@@ -47,11 +47,14 @@ def map_figure(report: Report, choice: Choice, look: Look) -> CaptionedFigure:
     Raises `SettingsError` where no run was evaluated on words longer than those of training.
     """
     found = LearnedMap.of(map(MapCell.of_entry, report.entries))
+    left_out = len(report.entries) - len(found.cells)
     if not found.cells:
         raise SettingsError(
             "nothing to draw as a map: no run was evaluated on words longer than those of training"
         )
-    return CaptionedFigure(draw_map(found, look.titled(report.title), look), map_caption(found))
+    return CaptionedFigure(
+        draw_map(found, look.titled(report.title), look), map_caption(found, left_out)
+    )
 
 
 def draw_learned(found: LearnedMap, path: Path, look: Look) -> None:
@@ -59,17 +62,19 @@ def draw_learned(found: LearnedMap, path: Path, look: Look) -> None:
     save_figure(lambda: draw_map(found, look.titled(""), look), path, look)
 
 
-def map_caption(found: LearnedMap) -> tuple[str, ...]:
-    """What a caption of a map has to say."""
+def map_caption(found: LearnedMap, left_out: int = 0) -> tuple[str, ...]:
+    """What a caption of a map has to say; so many runs have no square."""
     replicas = sorted({cell.replicas for cell in found.cells})
     said = " to ".join(f"{number}" for number in dict.fromkeys((replicas[0], replicas[-1])))
     said += " replica" if replicas == [1] else " replicas"
+    runs = f"{left_out:,} run{'s' if left_out > 1 else ''}"
     return (
         f"{len(found.cells):,} cells, {said} in each; numbers: in cells that are right, "
         "the replicas with every word of every longer length right; in others, the longest tested "
         "length up to which the best replica has every word right",
         "columns: tasks, from what most rows can do by theory to what fewest can; rows: from those "
         "that can do fewest to those that can do most",
+        *([f"not drawn: {runs} not evaluated on words longer than training's"] if left_out else []),
     )
 
 

@@ -31,6 +31,7 @@ from .formats.rich import prose as prose
 from .formats.rich import text_of as text_of
 from .gathering import gather_suite as gather_suite
 from .gathering import make_report as make_report
+from .html.map import map_page as map_page
 from .html.rendering import page as page
 from .learned import STANDINGS as STANDINGS
 from .learned import LearnedMap as LearnedMap

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal
 
 from statetrack.algebra import Answer, Prediction
+from statetrack.models import MODEL_FACTS, MODELS
 from statetrack.predicting import predict
 from statetrack.report.entries import Entry
 from statetrack.report.recorded import RecordedCell, RecordedTable
+from statetrack.report.table import Column, Table
 from statetrack.runs import Algebras, Outcome
 from statetrack.scoring import horizon
 from statetrack.spec import load_task
@@ -80,12 +82,14 @@ def standing_of(
 class MapCell:
     """One model on one task: where it stands, and what its replicas reached.
 
-    `right` counts the replicas with every answer right at every length beyond those of training,
-    and `holds_to` is the longest tested length up to which the best one is right on every word.
+    `family` is the class of models that its model names, `right` counts the replicas with every
+    answer right at every length beyond those of training, and `holds_to` is the longest tested
+    length up to which the best one is right on every word.
     """
 
     row: str
     column: str
+    family: str
     standing: Standing
     replicas: int
     right: int
@@ -101,6 +105,7 @@ class MapCell:
         return cls(
             row=entry.row,
             column=entry.column,
+            family=family_of(entry.model),
             standing=standing_of(
                 None if found is None else found.can,
                 judged.predicted,
@@ -115,7 +120,12 @@ class MapCell:
 
     @classmethod
     def of_record(
-        cls, cell: RecordedCell, measured: Measurement, found: Prediction, words: TaskWords
+        cls,
+        cell: RecordedCell,
+        model: str,
+        measured: Measurement,
+        found: Prediction,
+        words: TaskWords,
     ) -> MapCell:
         """The cell of a recorded point, trained on some words: predicted by the present rules."""
         rows, trained_to = cell.result(measured).every_row, words.spec.lengths.longest
@@ -130,6 +140,7 @@ class MapCell:
         return cls(
             row=cell.row,
             column=cell.column,
+            family=family_of(model),
             standing=standing_of(
                 found.can,
                 found.answer,
@@ -141,6 +152,19 @@ class MapCell:
             right=right,
             holds_to=max((horizon(own) for own in by_replica if own), default=0),
         )
+
+    @property
+    def says(self) -> str:
+        """The cell in one line."""
+        found = f"right beyond training: {self.right} of {self.replicas}"
+        if self.holds_to:
+            found += f"; every word right up to length {self.holds_to:,}"
+        return f"{self.row} on {self.column}: {self.standing} ({STANDINGS[self.standing]}); {found}"
+
+
+def family_of(model: str) -> str:
+    """The class that a model names; empty for one that names none, or is not at hand."""
+    return (MODEL_FACTS[model].family or "") if model in MODELS else ""
 
 
 def _fitted(outcomes: Sequence[Outcome]) -> bool:
@@ -177,15 +201,16 @@ class LearnedMap:
 
         suite, algebras = table.suite_now, Algebras()
         points = {(point.row, point.column): point for point in table.points()}
+        tasks = {point.column: load_task(point.experiment.data.task) for point in points.values()}
         cells = []
         for cell in table.cells:
             if (point := points.get((cell.row, cell.column))) is None:
                 continue
-            task = load_task(point.experiment.data.task)
-            found = predict(algebras.of(task), point.experiment.model_settings)
+            task, experiment = tasks[cell.column], point.experiment
+            found = predict(algebras.of(task), experiment.model_settings)
             measured = Measurement.of(suite, task)
-            words = TaskWords(task, point.experiment.data, point.experiment.training)
-            cells.append(MapCell.of_record(cell, measured, found, words))
+            words = TaskWords(task, experiment.data, experiment.training)
+            cells.append(MapCell.of_record(cell, experiment.model, measured, found, words))
         return cls.of(cells)
 
     def find(self, row: str, column: str) -> MapCell | None:
@@ -196,6 +221,12 @@ class LearnedMap:
         """How many cells stand where, in the order of `STANDINGS`."""
         found = Counter(cell.standing for cell in self.cells)
         return {standing: found[standing] for standing in STANDINGS if found[standing]}
+
+    def table(self) -> Table:
+        """The cells, for programs."""
+        names = [each.name for each in fields(MapCell)]
+        rows = [[getattr(cell, name) for name in names] for cell in self.cells]
+        return Table([Column(name) for name in names], rows)
 
     def to_markdown(self, *, by: Literal["row", "column"]) -> str:
         """A table with a line for each row, or column, and a count for each standing."""

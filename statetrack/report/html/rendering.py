@@ -50,51 +50,54 @@ def page(report: Gathered) -> str:
     without = [place for place in places if not (place.entry.row and place.entry.column)]
     entries = report.entries
     compared = report.compared
-    environment = _environment()
-    return environment.get_template("page.html").render(
-        report=report,
-        what=WHAT[report.measure],
-        policy=POLICY,
-        style=_own_text("style.css"),
-        script=_own_text("script.js"),
-        places=places,
-        at=at,
-        columns=columns,
-        without=without,
-        panels={place.number: panels.panel_of(place.entry, axis) for place in places},
-        combined={
-            name: panels.combined_panels([place.entry for place in of], axis)
-            for name, of in columns
-        },
-        axis=axis,
-        canvas=panels,
-        has_curves=any(len(entry.lengths) > 1 for entry in entries),
-        records=[records_of(name, of) for name, of in columns],
-        outstanding=[place for place in places if place.stands_out],
-        states=Counter(entry.state for entry in entries),
-        verdicts=Counter(each.verdict for each in compared),
-        trust_marks=legend(compared),
-        outcomes=Counter(place.outcome for place in places),
-        notable=NOTABLE,
-        disagreements=DISAGREEMENTS,
-        expected={place.expected for place in places},
-        has_shortcuts=any(place.shortcut for place in places),
-        has_worst_cases=any(place.worst_case for place in places),
-        samples=sorted({row.sequences for place in places for row in place.at_length}),
-        versions=sorted({entry.version for entry in entries if entry.version}),
-        dates=sorted({entry.started[:10] for entry in entries if entry.started}),
-        replicas=sum(entry.replicas for entry in entries),
-        diverged=sum(entry.diverged for entry in entries),
-        seconds=sum(entry.seconds for entry in entries),
-        rows=row_data(report),
-        file_name=re.sub(r"[^a-z0-9]+", "-", report.title.lower()).strip("-")[:60] or "report",
+    return (
+        environment()
+        .get_template("page.html")
+        .render(
+            report=report,
+            what=WHAT[report.measure],
+            policy=POLICY,
+            style=own_text("style.css"),
+            script=own_text("script.js"),
+            places=places,
+            at=at,
+            columns=columns,
+            without=without,
+            panels={place.number: panels.panel_of(place.entry, axis) for place in places},
+            combined={
+                name: panels.combined_panels([place.entry for place in of], axis)
+                for name, of in columns
+            },
+            axis=axis,
+            canvas=panels,
+            has_curves=any(len(entry.lengths) > 1 for entry in entries),
+            records=[records_of(name, of) for name, of in columns],
+            outstanding=[place for place in places if place.stands_out],
+            states=Counter(entry.state for entry in entries),
+            verdicts=Counter(each.verdict for each in compared),
+            trust_marks=legend(compared),
+            outcomes=Counter(place.outcome for place in places),
+            notable=NOTABLE,
+            disagreements=DISAGREEMENTS,
+            expected={place.expected for place in places},
+            has_shortcuts=any(place.shortcut for place in places),
+            has_worst_cases=any(place.worst_case for place in places),
+            samples=sorted({row.sequences for place in places for row in place.at_length}),
+            versions=sorted({entry.version for entry in entries if entry.version}),
+            dates=sorted({entry.started[:10] for entry in entries if entry.started}),
+            replicas=sum(entry.replicas for entry in entries),
+            diverged=sum(entry.diverged for entry in entries),
+            seconds=sum(entry.seconds for entry in entries),
+            rows=row_data(report),
+            file_name=re.sub(r"[^a-z0-9]+", "-", report.title.lower()).strip("-")[:60] or "report",
+        )
     )
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
     """Templates in which every text is escaped, and an unknown name is an error."""
-    environment = Environment(
+    found = Environment(
         loader=FunctionLoader(_content),
         autoescape=True,
         undefined=StrictUndefined,
@@ -102,7 +105,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=lambda value: visible(value, lines=True) if type(value) is str else value,
     )
-    environment.policies["json.dumps_kwargs"] = {
+    found.policies["json.dumps_kwargs"] = {
         "separators": (",", ":"),
         "allow_nan": False,
     }
@@ -118,16 +121,16 @@ def _environment() -> Environment:
         "measure": MEASURES.__getitem__,
         "trust": TRUSTS.__getitem__,
     }
-    environment.filters.update(filters)
-    environment.globals["interval_of"] = lambda row: interval(row.low, row.high)
-    return environment
+    found.filters.update(filters)
+    found.globals["interval_of"] = lambda row: interval(row.low, row.high)
+    return found
 
 
 def _content(name: str) -> str:
     return (files(__package__) / name).read_text(encoding="utf-8")
 
 
-def _own_text(name: str) -> Markup:
+def own_text(name: str) -> Markup:
     """A file of this package that goes into the page as it is."""
     return Markup(_content(name))
 
