@@ -154,13 +154,49 @@ def test_reflections_do_not_converge_where_projections_do() -> None:
     assert max(moving) > 1e-3
 
 
-def test_powers_of_one_symbol_settle_in_rwkv7() -> None:
+@pytest.mark.parametrize("model", ["rwkv7", "gated-deltanet-2"])
+def test_powers_of_one_symbol_settle_in_a_diagonal_matrix_minus_one_of_rank_one(
+    model: str,
+) -> None:
     for seed in range(6):
-        made = with_large_weights("rwkv7", seed, width=8, heads=2)
+        made = with_large_weights(model, seed, width=8, heads=2)
         symbols = torch.full((1, 400), seed % 3)
         with torch.no_grad():
             answers = made(symbols)[0].argmax(-1)
         assert changes(answers[100:, None]) <= 2, seed
+
+
+@pytest.mark.parametrize("most", [1.0, 2.0])
+def test_erase_gates_for_each_coordinate_leave_real_eigenvalues_and_powers_that_settle(
+    most: float,
+) -> None:
+    random = np.random.default_rng(0)
+    moved = []
+    for _ in range(300):
+        key = random.normal(size=5)
+        alpha, erase = random.choice([0.0, 0.3, 1.0, 1.0], (2, 5)) * random.choice([1, 0.9], (2, 5))
+        key *= random.choice([1.0, 0.5]) / np.linalg.norm(key)
+        matrix = np.diag(alpha) - np.outer(key, most * erase * alpha * key)
+        values = np.linalg.eigvals(matrix)
+        assert np.abs(values.imag).max() < 1e-6
+        assert values.real.min() > min(0, 1 - most) - 1e-6 and values.real.max() < 1 + 1e-6
+        power = np.linalg.matrix_power(matrix, 2**34)
+        assert np.abs(power @ matrix @ matrix - power).max() < 1e-3
+        moved.append(np.abs(power @ matrix - power).max())
+    assert max(moved) < 1e-3 or most == 2
+
+
+def test_erase_gates_that_differ_turn_products_of_two_positions() -> None:
+    """So a word of several symbols may have any eigenvalues, and the rule speaks of one alone."""
+    random = np.random.default_rng(0)
+    turned = []
+    for _ in range(3000):
+        keys = random.normal(size=(2, 4))
+        keys /= np.linalg.norm(keys, axis=1, keepdims=True)
+        gates = random.uniform(size=(2, 4))
+        one, two = (np.eye(4) - np.outer(k, b * k) for k, b in zip(keys, gates, strict=True))
+        turned.append(np.abs(np.linalg.eigvals(one @ two).imag).max())
+    assert max(turned) > 1e-3
 
 
 @pytest.mark.parametrize("model", ["lru", "s4d"])
