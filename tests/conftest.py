@@ -15,15 +15,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy; processes of
 os.environ.setdefault("COLUMNS", "160")  # tests read whole sentences; those of widths set their own
 
 import pytest
-import torch
 from filelock import FileLock
-from hypothesis.internal.conjecture import providers
 
-from statetrack.models import MODELS
-from statetrack.ops import native
-from statetrack.plugins import PREFIX
-from statetrack.sources import KINDS
-from statetrack.training import LOSSES, OPTIMISERS
+# Torch is imported by fixtures: the process that deals tests out to others needs none, and begins
+# the others the sooner.
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -34,6 +29,8 @@ def _state_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread() -> Iterator[None]:
+    import torch
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -45,6 +42,10 @@ def _one_process_compiles_a_loop(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[None]:
     """Of several processes of tests, one compiles a loop, and the others wait and read it."""
+    import torch
+
+    from statetrack.ops import native
+
     missing = native.why_not(torch.device("cpu"))
     if missing or "PYTEST_XDIST_WORKER" not in os.environ:
         yield
@@ -76,12 +77,14 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in config.getoption("--without"):
         assert name not in sys.modules, f"{name} is imported before the tests"
         sys.modules[name] = None  # type: ignore[assignment]
-    # Hypothesis would read every module for constants to try, 10 s in each process of a new clone.
-    providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_collection_finish() -> None:
     """What was imported stays: it is not searched for garbage, nor copied by that in processes."""
+    from hypothesis.internal.conjecture import providers
+
+    # Hypothesis would read every module for constants to try, 10 s in each process of a new clone.
+    providers._get_local_constants = lambda: providers._local_constants
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
@@ -116,6 +119,8 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> SharedFolder:
 @pytest.fixture(autouse=True)
 def _same_random_numbers() -> Iterator[None]:
     """Each test starts from the same seed, whichever tests ran before it."""
+    import torch
+
     before = torch.get_rng_state()
     # Where no device is, `torch.manual_seed` keeps a trace of the stack for each kind of device.
     (torch.manual_seed if torch.cuda.is_available() else torch.default_generator.manual_seed)(0)
@@ -126,6 +131,11 @@ def _same_random_numbers() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _plugins_stay_in_their_test() -> Iterator[None]:
     """What a test's plugins register is forgotten, so that other tests do not meet it."""
+    from statetrack.models import MODELS
+    from statetrack.plugins import PREFIX
+    from statetrack.sources import KINDS
+    from statetrack.training import LOSSES, OPTIMISERS
+
     before = [(registry, set(registry)) for registry in (MODELS, KINDS, LOSSES, OPTIMISERS)]
     modules = set(sys.modules)
     yield

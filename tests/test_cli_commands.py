@@ -451,7 +451,7 @@ def test_a_full_disk_does_not_hide_the_table_of_a_suite(capsys: pytest.CaptureFi
         (["train", "--task", "missing.yaml"], "missing.yaml"),
         (["train", "--model", "lstm", "--rank", "4"], "Models that have it:"),
         (["train", "--model", "lstm", "--layrs", "4"], "--layers"),
-        (["train", "--train-length", "10-2"], "write 2-10"),
+        (["train", "--train-length", "10-2"], "--train-length: length 10-2: lengths are out of"),
         (["train", "--lrs", "0"], "above 0"),
         (["train", "--lrs", "1e-3,1e-3"], "twice"),
         (["train", "--device", "tpu"], "cuda:INDEX"),

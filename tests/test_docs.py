@@ -13,6 +13,7 @@ import doctest
 import importlib
 import inspect
 import json
+import os
 import re
 import runpy
 import shlex
@@ -158,9 +159,10 @@ def first_missing(expected: list[str], output: str) -> str | None:
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder to run commands in."""
+    """A folder to run commands in, as on a computer of one core: sweeps start no workers."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", COLUMNS)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0}, raising=False)
     return tmp_path
 
 

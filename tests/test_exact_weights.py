@@ -13,7 +13,7 @@ import statetrack as st
 from statetrack.cli.app import run as command
 from statetrack.constructions import all_constructions
 from statetrack.errors import BuildError, RunError, SettingsError
-from statetrack.models import RecurrentModel
+from statetrack.models import SequenceModel
 from statetrack.references import references
 from statetrack.runs import files, write_built
 from tests.claims.running import follow
@@ -38,6 +38,7 @@ CHEAP: dict[str, tuple[str, str, dict[str, Any]]] = {
     "FixedPositiveLayers register": ("register", "rwkv4", {}),
     "FixedPhaseLayers register": ("register", "hgrn", {"phase": "learned"}),
     "Clamped register": ("register", "minmax", {}),
+    "Alternating recurrent layers alone": ("register", "hybrid", {}),
     "DiagonalMinusRankOne register": ("register", "rwkv7", {}),
     "Householder register": ("register", "deltanet", {}),
     "HouseholderProduct register": ("register", "deltaproduct", {}),
@@ -72,7 +73,7 @@ def test_what_is_built_follows_its_task_in_both_types_with_the_margin_it_promise
         built = st.build(task, model, dtype=dtype, **options)  # type: ignore[arg-type]
         assert f"{built.construction.name}" == name.partition(" ")[2]
         assert {value.dtype for value in built.model.parameters()} == {getattr(torch, dtype)}
-        assert isinstance(built.model, RecurrentModel) and built.margin is not None
+        assert isinstance(built.model, SequenceModel) and built.margin is not None
         found = follow(built.model, automaton, 300, num_words=3)
         assert found.exact
         least = 1 - (1e-6 if dtype == "float64" else 1e-2)
@@ -111,7 +112,7 @@ def test_larger_settings_that_are_given_are_filled_with_what_does_nothing(model:
     built = st.build(task, model, **options)
     for name, value in options.items():
         assert getattr(built.settings, name) == value
-    assert isinstance(built.model, RecurrentModel)
+    assert isinstance(built.model, SequenceModel)
     assert follow(built.model, st.load_task(task).automaton, 300, num_words=3).exact
 
 

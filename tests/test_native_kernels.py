@@ -5,15 +5,16 @@ R replicas, B batch, T time, N heads, n keys per position, K key size, V value s
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
-import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -36,6 +37,7 @@ from statetrack.models.slstm import Cell, advance
 from statetrack.ops import native
 from statetrack.ops.native import calls
 from statetrack.ops.native.matrix_states import states_kept
+from tests.faults.processes import run_at_once
 
 pytest.importorskip("numba")
 
@@ -761,32 +763,6 @@ def test_without_gradients_nothing_is_kept(function) -> None:
     assert states_kept(state, 10_000, 0, True).numel() == state.numel() * 624
 
 
-CACHED = """
-import json, torch
-from statetrack.ops import native
-from statetrack.ops.loops import norms
-native.normalised(torch.ones(2, 3), epsilon=0.0)
-stats = norms.norm_forward.stats
-print(json.dumps([sum(stats.cache_hits.values()), stats.cache_path]))
-"""
-
-
-def test_machine_code_is_kept_where_the_environment_says(tmp_path) -> None:
-    found = []
-    for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-c", CACHED],
-            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
-            cwd=Path(__file__).parents[1],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        found.append(json.loads(done.stdout))
-    (first, path), (second, _) = found
-    assert (first, second) == (0, 1) and str(tmp_path) in path
-
-
 LOOP = """
 from statetrack.ops.loops.compiling import compiled
 
@@ -845,30 +821,33 @@ def test_machine_code_that_no_folder_keeps_is_computed_by(tmp_path, monkeypatch)
     assert loop_in(tmp_path)(3) == 6
 
 
-TOGETHER = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import numpy as np
-from doubling import doubled
-for dtype in sys.argv[2:]:
-    numbers = np.arange(3, dtype=dtype)
-    assert doubled(numbers).dtype == dtype and (doubled(numbers) == [0, 2, 4]).all()
-"""
+def test_machine_code_is_kept_where_the_environment_says(tmp_path, monkeypatch) -> None:
+    import numba
+
+    package, kept = tmp_path / "package", tmp_path / "kept"
+    package.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setenv("NUMBA_CACHE_DIR", str(kept))
+        numba.config.reload_config()
+        for hits in (0, 1):
+            loop = loop_in(package)
+            assert loop(3) == 6 and sum(loop.stats.cache_hits.values()) == hits
+    numba.config.reload_config()
+    assert list(kept.rglob("*.nbi")) and not list(package.rglob("*.nbi"))
 
 
 def test_processes_that_compile_at_once_do_not_mix_types(tmp_path) -> None:
     """Two compile for types in another order, and each type's code gets a file of its own."""
     types = ["float32", "float64"]
+
+    def double(given: list[str]) -> None:
+        sys.path.insert(0, str(tmp_path))
+        doubled = importlib.import_module("doubling").doubled
+        for dtype in given:
+            numbers = np.arange(3, dtype=dtype)
+            assert doubled(numbers).dtype == dtype and (doubled(numbers) == [0, 2, 4]).all()
+
     (tmp_path / "doubling.py").write_text(LOOP)
-    (tmp_path / "together.py").write_text(TOGETHER)
-
-    def start(given: list[str]) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, str(tmp_path / "together.py"), str(tmp_path), *given],
-            cwd=Path(__file__).parents[1],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        )
-
-    running = [start(types), start(types[::-1])]
-    assert [each.wait(120) for each in running] == [0, 0]
+    ended = run_at_once([partial(double, types), partial(double, types[::-1])])
+    assert [each.code for each in ended] == [0, 0], ended
     assert len(list(tmp_path.rglob("doubling*.nbc"))) == 2

@@ -154,13 +154,49 @@ def test_reflections_do_not_converge_where_projections_do() -> None:
     assert max(moving) > 1e-3
 
 
-def test_powers_of_one_symbol_settle_in_rwkv7() -> None:
+@pytest.mark.parametrize("model", ["rwkv7", "gated-deltanet-2"])
+def test_powers_of_one_symbol_settle_in_a_diagonal_matrix_minus_one_of_rank_one(
+    model: str,
+) -> None:
     for seed in range(6):
-        made = with_large_weights("rwkv7", seed, width=8, heads=2)
+        made = with_large_weights(model, seed, width=8, heads=2)
         symbols = torch.full((1, 400), seed % 3)
         with torch.no_grad():
             answers = made(symbols)[0].argmax(-1)
         assert changes(answers[100:, None]) <= 2, seed
+
+
+@pytest.mark.parametrize("most", [1.0, 2.0])
+def test_erase_gates_for_each_coordinate_leave_real_eigenvalues_and_powers_that_settle(
+    most: float,
+) -> None:
+    random = np.random.default_rng(0)
+    moved = []
+    for _ in range(300):
+        key = random.normal(size=5)
+        alpha, erase = random.choice([0.0, 0.3, 1.0, 1.0], (2, 5)) * random.choice([1, 0.9], (2, 5))
+        key *= random.choice([1.0, 0.5]) / np.linalg.norm(key)
+        matrix = np.diag(alpha) - np.outer(key, most * erase * alpha * key)
+        values = np.linalg.eigvals(matrix)
+        assert np.abs(values.imag).max() < 1e-6
+        assert values.real.min() > min(0, 1 - most) - 1e-6 and values.real.max() < 1 + 1e-6
+        power = np.linalg.matrix_power(matrix, 2**34)
+        assert np.abs(power @ matrix @ matrix - power).max() < 1e-3
+        moved.append(np.abs(power @ matrix - power).max())
+    assert max(moved) < 1e-3 or most == 2
+
+
+def test_erase_gates_that_differ_turn_products_of_two_positions() -> None:
+    """So a word of several symbols may have any eigenvalues, and the rule speaks of one alone."""
+    random = np.random.default_rng(0)
+    turned = []
+    for _ in range(3000):
+        keys = random.normal(size=(2, 4))
+        keys /= np.linalg.norm(keys, axis=1, keepdims=True)
+        gates = random.uniform(size=(2, 4))
+        one, two = (np.eye(4) - np.outer(k, b * k) for k, b in zip(keys, gates, strict=True))
+        turned.append(np.abs(np.linalg.eigvals(one @ two).imag).max())
+    assert max(turned) > 1e-3
 
 
 @pytest.mark.parametrize("model", ["lru", "s4d"])
@@ -710,3 +746,73 @@ def test_a_state_of_mamba3_lasts_as_long_as_its_slowest_rate_says(
     assert found.can == "no" and "6,931" in found.theorem
     assert predict(algebras["parity"], kept).can == "yes"
     assert predict(algebras["flip-flop"], decaying).can == "yes"
+
+
+# --- attention between recurrent layers ---
+
+
+def test_maps_of_a_chain_that_keep_its_order_settle_and_others_have_a_period_of_two() -> None:
+    size = 5
+    maps = list(itertools.product(range(size), repeat=size))
+    rising = [each for each in maps if all(a <= b for a, b in itertools.pairwise(each))]
+    falling = [each for each in maps if all(a >= b for a, b in itertools.pairwise(each))]
+    for each in rising + falling:
+        power = tuple(range(size))
+        powers = [power := tuple(each[point] for point in power) for _ in range(2 * size)]
+        assert powers[-1] == powers[-3] and (each in falling or powers[-1] == powers[-2])
+    assert {len(rising), len(falling)} == {126}
+
+
+HYBRIDS = ("mamba", "linear-attention", "rwkv4", "hgrn", "kda", "kda:beta=double", "minmax")
+
+
+@pytest.mark.parametrize("positions", ["none", "rotary"])
+@pytest.mark.parametrize("recurrent", HYBRIDS)
+def test_a_hybrid_does_what_its_recurrent_layers_do_and_is_refused_nothing_that_one_kind_does(
+    algebras: dict[str, Algebra], recurrent: str, positions: str
+) -> None:
+    hybrid = told("hybrid", recurrent=recurrent, pattern="RAR", layers=3, positions=positions)
+    for task, algebra in algebras.items():
+        found = predict(algebra, hybrid)
+        name, _, option = recurrent.partition(":")
+        options = dict([option.split("=")]) if option else {}
+        alone = predict(algebra, told(name, layers=2, mlp=4.0, **options))
+        if alone.can == "yes" and alone.answer == "yes":
+            assert found.can == found.answer == "yes", task
+        if found.can == "no":
+            assert alone.can != "yes", task
+            attention = told("transformer", positions=positions, bos=True, mlp=4.0)
+            assert predict(algebra, attention).can != "yes", task
+
+
+def test_a_number_of_recurrent_layers_is_a_number_of_layers_of_the_pattern() -> None:
+    """S4 takes three layers of complex gains by its series, and six of a pattern RA are five."""
+    s4 = load_task("s4")
+    aussm = {"recurrent": "aussm", "mlp": 4.0}
+    for pattern, enough in (("RA", 5), ("RRA", 4), ("AR", 6), ("RRRA", 3)):
+        found = predict(s4, told("hybrid", pattern=pattern, layers=4, **aussm))
+        (need,) = found.needs
+        assert (found.can, need.setting, need.value) == ("yes", "layers", enough)
+        assert need.least is None, "attention may take the place of a layer"
+
+
+def test_attention_without_positions_adds_no_group_to_gains() -> None:
+    parity, s3, a5 = (load_task(name) for name in ("parity", "s3", "a5"))
+    for recurrent in ("mamba", "gla", "minmax", "rwkv4", "mlstm"):
+        found = predict(parity, told("hybrid", recurrent=recurrent, positions="none"))
+        assert found.can == "no" and found.witness.kind == "powers"
+        found = predict(parity, told("hybrid", recurrent=recurrent, positions="rotary"))
+        assert found.can == "unknown"
+    signed = "mamba:eigenvalues=signed"
+    assert predict(s3, told("hybrid", recurrent=signed, positions="none")).can == "no"
+    assert predict(s3, told("hybrid", recurrent=signed)).can == "unknown"
+    assert predict(parity, told("hybrid", recurrent=signed)).answer == "yes"
+    for positions in ("none", "rotary", "alibi"):
+        assert predict(a5, told("hybrid", recurrent="mamba3", positions=positions)).can == "no"
+        assert predict(a5, told("hybrid", positions=positions)).can == "unknown"
+
+
+def test_what_is_not_added_to_the_stream_cannot_be_passed_over() -> None:
+    flip_flop = load_task("flip-flop")
+    assert predict(flip_flop, told("hybrid")).can == "yes"
+    assert predict(flip_flop, told("hybrid", residual=False)).can == "unknown"

@@ -150,7 +150,9 @@ def test_mistakes_are_told_in_one_line(arguments, said, tmp_path, monkeypatch, c
 
 TRAIN = "train --task parity --model bilinear --hidden 2 --steps 2 --seeds 2 --validation-words 20"
 EVALUATED = "eval run --length 12,20 --samples 20 --all --out"
-SWEPT = "sweep --model bilinear --task parity --set hidden=2 --steps 2 --samples 20 --out s"
+SWEPT = (
+    "sweep --model bilinear --task parity --set hidden=2 --steps 2 --samples 20 --jobs 1 --out s"
+)
 
 
 def test_what_is_evaluated_compared_and_swept_is_written_too(tmp_path, monkeypatch, capsys):

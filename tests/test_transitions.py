@@ -321,6 +321,7 @@ def test_settings_that_change_the_eigenvalues_are_found() -> None:
     assert found == {
         ("deltanet", "beta", "double"): "[-1, 1]",
         ("gated-deltanet", "beta", "double"): "[-1, 1]",
+        ("gated-deltanet-2", "beta", "double"): "[-1, 1]",
         ("hgrn", "phase", "none"): "(0, 1)",
         ("kda", "beta", "double"): "[-1, 1]",
         ("mamba", "eigenvalues", "signed"): "(-1, 1)",

@@ -19,6 +19,7 @@ SPARED = {
     "gated-deltanet": {"log_rates", "bias"},
     "gated-deltaproduct": {"log_rates", "bias"},
     "kda": {"log_rates", "bias"},
+    "gated-deltanet-2": {"log_rates", "bias"},
     "m2rnn": {"forget_bias", "log_rates", "skip"},
 }
 """Of each model, the parameters of its mixers that keep their values, by the end of their names."""

@@ -38,6 +38,7 @@ from statetrack.cli._usage import (
     refuse_odd_number,
     refuse_odd_numbers,
     refuse_unknown,
+    usage_line,
 )
 from statetrack.cli._usage import peek as peek
 from statetrack.errors import (
@@ -518,11 +519,8 @@ def _given(name: str, kind: type[Settings], words: Sequence[str]) -> dict[str, A
         told = str(unknown) if str(unknown).startswith(f"{name} ") else f"{name}: {unknown}"
         raise UnknownOptionError(f"--models: {told} {_known_options(name, kind)}") from None
     except UsageError as misused:
-        told = " ".join(misused.format_message().split()).rstrip(".")
-        told = told.removeprefix("Invalid value: ")
-        raise SettingsError(
-            f"--models: {name}: {told[:1].lower()}{told[1:]}. {_known_options(name, kind)}"
-        ) from None
+        told = usage_line(misused, words).partition(". `statetrack")[0].rstrip(".")
+        raise SettingsError(f"--models: {name}: {told}. {_known_options(name, kind)}") from None
     return found
 
 
@@ -533,7 +531,7 @@ def _known_options(name: str, kind: type[Settings]) -> str:
 def others_of(model: str) -> Callable[[], Mapping[str, Collection[str]]]:
     """The options of other models, for advice; none for a model of the user's own.
 
-    Whoever writes a model asks for its own options, and not which of 47 others have one.
+    Whoever writes a model asks for its own options, and not which of all others have one.
     """
     return fields_of_models if model in modules_in("statetrack.models") else dict
 

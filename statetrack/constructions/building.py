@@ -20,7 +20,7 @@ from statetrack.constructions.covering import covering_words
 from statetrack.constructions.following import Followed, follow_words
 from statetrack.constructions.registry import Construction, construction_for
 from statetrack.errors import BuildError, SettingsError, setting
-from statetrack.models import MODELS, LinearModel, RecurrentModel, SequenceModel
+from statetrack.models import MODELS, LinearModel, SequenceModel
 from statetrack.predicting import algebra_of, predict
 from statetrack.settings import Settings
 from statetrack.sources import Automaton
@@ -198,7 +198,6 @@ def _followed(model: SequenceModel, automaton: Automaton, where: str, dtype: Pre
 
     Raises `BuildError` where an answer is wrong.
     """
-    assert isinstance(model, RecurrentModel)
     words = covering_words(automaton)
     labels, scored = automaton.read(words)
     width = max(automaton.num_labels, sum(weight.numel() for weight in model.parameters()) // 100)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from statetrack.models import RecurrentModel
+from statetrack.models import RecurrentModel, SequenceModel
 
 NUMBERS_AT_ONCE = 4_000_000
 """About how many numbers of the widest tensor are held at once."""
@@ -35,22 +35,34 @@ class Followed:
 
 
 def follow_words(
-    model: RecurrentModel,
+    model: SequenceModel,
     words: np.ndarray,
     labels: np.ndarray,
     scored: np.ndarray,
     *,
     width: int = 1,
 ) -> Followed:
-    """Run given words `[B, T]` and compare with labels where they are scored, both `[B, T]`."""
+    """Run given words `[B, T]` and compare with labels where they are scored, both `[B, T]`.
+
+    A model without a state reads them whole.
+    """
     piece = max(16, min(1024, NUMBERS_AT_ONCE // (len(words) * max(width, 1))))
     wrong, first, margin, begin = 0, None, np.inf, 0
     model.eval()
     with torch.no_grad():
-        state = model.initial_state(len(words))
+        state = None
+        if isinstance(model, RecurrentModel):
+            state = model.initial_state(len(words))
+        else:
+            piece = words.shape[1]
         for begin in range(0, words.shape[1], piece):
             span = slice(begin, begin + piece)
-            logits, state = model.scan(torch.from_numpy(words[:, span].astype(np.int64)), state)
+            symbols = torch.from_numpy(words[:, span].astype(np.int64))
+            if isinstance(model, RecurrentModel):
+                assert state is not None
+                logits, state = model.scan(symbols, state)
+            else:
+                logits = model(symbols)
             leads = leads_of(logits, torch.from_numpy(labels[:, span].astype(np.int64)))
             asked = torch.from_numpy(np.ascontiguousarray(scored[:, span]))
             bad = (~(leads > 0)) & asked  # a NaN is wrong

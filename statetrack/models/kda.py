@@ -34,8 +34,9 @@ B batch, T time, N heads, K key size, V value size, D width, c positions of a ch
 
 from __future__ import annotations
 
+import abc
 import math
-from typing import NamedTuple
+from typing import Generic, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -43,7 +44,7 @@ from torch.nn import functional
 
 from statetrack.algebra import Householder
 from statetrack.models._base import through, zeros
-from statetrack.models._blocks import AffineMixer, BlockModel, draw_frame
+from statetrack.models._blocks import AffineMixer, BlockModel, TermsT, draw_frame
 from statetrack.models._delta import BETA_RANGE, DeltaOptions
 from statetrack.models._layers import (
     RMSNorm,
@@ -93,13 +94,13 @@ class KDAFactors(NamedTuple):
     log_gates: Tensor
 
 
-class KDAMixer(AffineMixer[tuple[Window, Tensor], KDAFactors]):
-    """A delta rule in every head, before which each row of the state decays by its own gate."""
+class KDALayer(AffineMixer[tuple[Window, Tensor], TermsT], Generic[TermsT]):
+    """The layer around a delta rule before which each row of the state decays by its own gate."""
 
     without_decay = ("log_rates", "bias")
     normalises_keys = True
 
-    def __init__(self, settings: KDASettings) -> None:
+    def __init__(self, settings: DeltaOptions) -> None:
         super().__init__()
         width, heads = settings.width, settings.heads
         key_dim, value_dim = settings.key_dim, settings.value_dim
@@ -112,7 +113,7 @@ class KDAMixer(AffineMixer[tuple[Window, Tensor], KDAFactors]):
         silu = nn.SiLU()
         self.convolution = ShortConvolution(sum(self.sizes), settings.conv, silu, bias=False)
         self.activation = nn.Identity() if settings.conv else silu
-        self.betas = nn.Linear(width, heads, bias=False)
+        self.add_gates(width)
         self.steps = nn.Sequential(
             nn.Linear(width, value_dim, bias=False), nn.Linear(value_dim, keys, bias=False)
         )
@@ -135,22 +136,47 @@ class KDAMixer(AffineMixer[tuple[Window, Tensor], KDAFactors]):
         associations = zeros(self.output.weight, *shape)
         return self.convolution.initial_state(num_words), associations
 
-    def terms(self, inputs: Tensor, window: Window) -> tuple[KDAFactors, Window]:
-        """Queries, keys, values, betas and gates, by head."""
+    @abc.abstractmethod
+    def add_gates(self, width: int) -> None:
+        """Make the maps of the inputs that say how much is erased and written."""
+
+    def rows(self, inputs: Tensor, window: Window) -> tuple[tuple[Tensor, Tensor, Tensor], Window]:
+        """Queries, keys and values, by head."""
         projected, window = self.convolution.scan(self.project(inputs), window)
         rows = self.loaded(self.activation(widened(projected)))
         queries, keys, values = queries_keys_values(
             rows, self.sizes, self.key_shape[-1], kernel=self.kernel
         )
-        steps = functional.softplus(widened(self.steps(inputs)) + self.bias)
-        factors = KDAFactors(
+        by_head = (
             queries.unflatten(-1, self.key_shape),
             keys.unflatten(-1, self.key_shape),
             values.unflatten(-1, self.value_shape),
-            self.beta_range * torch.sigmoid(widened(self.betas(inputs))),
-            -self.log_rates.exp().unsqueeze(-1) * split_heads(steps, self.heads),
         )
-        return factors, window
+        return by_head, window
+
+    def log_gates(self, inputs: Tensor) -> Tensor:
+        """The logarithms of the gates of rows [..., N, K]."""
+        steps = functional.softplus(widened(self.steps(inputs)) + self.bias)
+        return -self.log_rates.exp().unsqueeze(-1) * split_heads(steps, self.heads)
+
+    def finish(self, read: Tensor, terms: TermsT, inputs: Tensor) -> Tensor:
+        """Normalised by head, gated and mapped."""
+        gate = torch.sigmoid(self.gate(inputs))
+        return through(self.output, self.norm(read).flatten(-2) * gate)
+
+
+class KDAMixer(KDALayer[KDAFactors]):
+    """A delta rule in every head, before which each row of the state decays by its own gate."""
+
+    def add_gates(self, width: int) -> None:
+        """One beta for each head."""
+        self.betas = nn.Linear(width, self.heads, bias=False)
+
+    def terms(self, inputs: Tensor, window: Window) -> tuple[KDAFactors, Window]:
+        """Queries, keys, values, betas and gates, by head."""
+        rows, window = self.rows(inputs, window)
+        betas = self.beta_range * torch.sigmoid(widened(self.betas(inputs)))
+        return KDAFactors(*rows, betas, self.log_gates(inputs)), window
 
     def advance(self, terms: KDAFactors, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs [B, N, V] and the next state."""
@@ -173,11 +199,6 @@ class KDAMixer(AffineMixer[tuple[Window, Tensor], KDAFactors]):
             (gates * terms.keys).flatten(0, 1),
         )
         return ColumnwiseOperators(operators, self.value_shape[-1])
-
-    def finish(self, read: Tensor, terms: KDAFactors, inputs: Tensor) -> Tensor:
-        """Normalised by head, gated and mapped."""
-        gate = torch.sigmoid(self.gate(inputs))
-        return through(self.output, self.norm(read).flatten(-2) * gate)
 
 
 @MODELS.register("kda")

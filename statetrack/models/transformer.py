@@ -151,11 +151,7 @@ class Transformer(SequenceModel):
         width, positions = settings.width, settings.positions
         require_divisor(width, "heads", settings.heads)
         turns = {"sinusoidal": width, "rotary": width // settings.heads}
-        if turns.get(positions, 0) % 2:
-            raise SettingsError(
-                f"{setting('positions', positions)} pairs coordinates, and {turns[positions]} is "
-                f"odd: take an even {'width' if positions == 'sinusoidal' else 'width per head'}"
-            )
+        require_pairs(positions, turns.get(positions, 0))
         self.positions = positions
         self.heads = settings.heads
         self.max_positions = settings.max_positions
@@ -208,6 +204,15 @@ class Transformer(SequenceModel):
             return learned[:length]
         firsts = torch.randint(self.max_positions - length + 1, (num_words, 1))
         return learned[firsts.to(symbols.device) + torch.arange(length, device=symbols.device)]
+
+
+def require_pairs(positions: str, size: int) -> None:
+    """Raise `SettingsError` where positions pair coordinates, and their number is odd."""
+    if size % 2:
+        raise SettingsError(
+            f"{setting('positions', positions)} pairs coordinates, and {size} is odd: take an even "
+            f"{'width' if positions == 'sinusoidal' else 'width per head'}"
+        )
 
 
 def waves(length: int, width: int, like: Tensor) -> tuple[Tensor, Tensor]:

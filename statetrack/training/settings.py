@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from statetrack.errors import TaskError
+from statetrack.errors import SettingsError, TaskError
 from statetrack.registry import Registry, files_in, modules_in, tasks_folder
 from statetrack.settings import Line, NameIn, Settings, build, option, read_yaml
 from statetrack.text import GREATEST_SEED
@@ -74,6 +74,18 @@ class DataSettings(Settings):
         min=0,
         max=10**8,
     )
+
+    @field_validator("train_length")
+    @classmethod
+    def _lengths_in_order(cls, train_length: str) -> str:
+        from statetrack.sources import LengthDistribution
+
+        if train_length != "task":
+            try:
+                LengthDistribution.parse(train_length)
+            except SettingsError as problem:
+                raise ValueError(str(problem)) from None
+        return train_length
 
     @field_validator("words")
     @classmethod

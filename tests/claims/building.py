@@ -8,7 +8,7 @@ from typing import Any
 
 from statetrack.algebra import Need, analyse
 from statetrack.constructions import BeyondBudget, Case, Followed, NotBuilt, build_case
-from statetrack.models import RecurrentModel
+from statetrack.models import SequenceModel
 from statetrack.predicting import predict
 from statetrack.sources import Automaton
 from tests.claims.cells import Cell, algebra_of, automaton_of
@@ -53,7 +53,7 @@ class Built:
         }
 
 
-def built_model(model: str, automaton: Automaton, **options: Any) -> RecurrentModel:
+def built_model(model: str, automaton: Automaton, **options: Any) -> SequenceModel:
     """The model that is built by hand for any automaton, at the predicted sizes.
 
     Raises `NotBuilt` where there is no construction, and `AssertionError` where what is predicted
@@ -66,7 +66,7 @@ def built_model(model: str, automaton: Automaton, **options: Any) -> RecurrentMo
     for need in prediction.needs:
         if need.value is not None:
             assert getattr(made.settings, need.setting) <= max(need.value, 1), need
-    assert isinstance(made, RecurrentModel)
+    assert isinstance(made, SequenceModel)
     return made
 
 
@@ -98,7 +98,7 @@ def build_and_run(cell: Cell, budget: Budget) -> Built:
         value = getattr(model.settings, need.setting)
         if need.value is None or value > max(need.value, 1):
             return Built(cell, "not built", f"{need.setting} = {value} is more than predicted")
-    assert isinstance(model, RecurrentModel)
+    assert isinstance(model, SequenceModel)
     width = max(automaton.num_labels, parameters // 100)
     double, single = (
         follow(each, automaton, budget.symbols, num_words=budget.words, width=width)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from statetrack.constructions import Followed, follow_words
-from statetrack.models import RecurrentModel
+from statetrack.models import SequenceModel
 from statetrack.sources import Automaton
 from tests.claims.words import hard_words
 
 
 def follow(
-    model: RecurrentModel,
+    model: SequenceModel,
     automaton: Automaton,
     num_symbols: int,
     *,

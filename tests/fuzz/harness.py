@@ -455,7 +455,7 @@ def _limit_memory() -> None:
     status = Path("/proc/self/status")
     if not status.exists():  # only Linux says how much that is
         return
-    gc.collect()  # what is freed later would be more that a case may need
+    gc.freeze()  # what is freed later would be more that a case may need; to look takes long
     sizes = dict(line.split(":", 1) for line in status.read_text().splitlines())
     now = int(sizes["VmData"].split()[0]) * 1024
     resource.setrlimit(resource.RLIMIT_DATA, (now + MOST_MEMORY, now + MOST_MEMORY))

@@ -1060,3 +1060,123 @@ def test_phases_of_hgrn_start_as_falling_frequencies() -> None:
     block, _ = kind(settings, num_symbols=V, num_labels=C).blocks
     expected = torch.tensor([10000 ** (-2 * index / D) for index in range(D)])
     torch.testing.assert_close(block.mixer.phases.detach(), expected)
+
+
+# --- hybrids: blocks of attention and of a recurrent model ---
+
+RECURRENT_BLOCKS = (
+    "gated-deltanet:heads=2,key_dim=4,value_dim=4",
+    "mamba:state=3",
+    "slstm:heads=2",
+    "linear-attention:heads=2",
+    "hgrn",
+)
+
+
+def hybrid_and_parts(pattern: str, recurrent: str, **options: object) -> tuple[SequenceModel, ...]:
+    """A hybrid, and the recurrent model and the Transformer of its blocks, with other weights."""
+    options = {"pattern": pattern, "layers": len(pattern), "mlp": 1.5, **options}
+    model = make("hybrid", recurrent=recurrent, **options)
+    torch.manual_seed(1)
+    parts = [
+        MODELS[name](settings, num_symbols=V, num_labels=C).double()
+        for name, settings in (
+            (model.settings.recurrent_name, model.settings.recurrent_settings()),
+            ("transformer", model.settings.attention_settings()),
+        )
+    ]
+    return model, *parts
+
+
+def copied(source: nn.Module, target: nn.Module) -> None:
+    target.load_state_dict(source.state_dict())
+
+
+@pytest.mark.parametrize("positions", ["none", "rotary", "alibi"])
+@pytest.mark.parametrize("recurrent", RECURRENT_BLOCKS)
+def test_a_hybrid_is_its_blocks_one_after_the_other(recurrent: str, positions: str) -> None:
+    """Recurrent blocks are read symbol by symbol here, and attention by the Transformer's layer."""
+    model, other, transformer = hybrid_and_parts("RAR", recurrent, positions=positions)
+    copied(model.blocks[0], other.blocks[0])
+    copied(model.blocks[2], other.blocks[1])
+    copied(model.blocks[1], transformer.blocks[0])
+    symbols = torch.randint(V, (B, 19))
+
+    def by_blocks(symbols: Tensor) -> Tensor:
+        stream = model.embedding(symbols)
+        _, bias = transformer.embedded(symbols)
+        for layer in range(3):
+            if layer == 1:
+                stream = transformer.blocks[0](stream, bias)
+                continue
+            block = other.blocks[layer // 2]
+            state, outputs = block.mixer.initial_state(len(symbols)), []
+            for position in stream.unbind(1):
+                output, state = block.scan(position, state)
+                outputs.append(output)
+            stream = torch.stack(outputs, 1)
+        return model.readout(model.norm(stream))
+
+    expected, found = by_blocks(symbols), model(symbols)
+    torch.testing.assert_close(found, expected, **EXACT)
+    weights = torch.randn_like(found)
+    (weights * found).sum().backward()
+    (weights * expected).sum().backward(inputs=list(other.blocks.parameters()))
+    for layer, block in ((0, other.blocks[0]), (2, other.blocks[1])):
+        for (name, one), two in zip(
+            model.blocks[layer].named_parameters(), block.parameters(), strict=True
+        ):
+            torch.testing.assert_close(one.grad, two.grad, **EXACT, msg=name)
+
+
+@pytest.mark.parametrize("bos", [False, True])
+def test_a_hybrid_whose_recurrent_blocks_write_nothing_is_the_transformer(bos: bool) -> None:
+    model, _, transformer = hybrid_and_parts("RAA", RECURRENT_BLOCKS[0], bos=bos)
+    with torch.no_grad():
+        model.blocks[0].mixer.output.weight.zero_()
+        model.blocks[0].mlp[-1].weight.zero_()
+        model.blocks[0].mlp[-1].bias.zero_()
+    for name in ("embedding", "norm", "readout"):
+        copied(model.get_submodule(name), transformer.get_submodule(name))
+    for mine, its in zip(model.blocks[1:], transformer.blocks, strict=True):
+        copied(mine, its)
+    symbols = torch.randint(V, (B, T))
+    torch.testing.assert_close(model(symbols), transformer(symbols), **EXACT)
+
+
+@pytest.mark.parametrize("recurrent", RECURRENT_BLOCKS)
+def test_a_hybrid_whose_attention_writes_nothing_is_the_recurrent_model(recurrent: str) -> None:
+    model, other, _ = hybrid_and_parts("RAR", recurrent)
+    with torch.no_grad():
+        model.blocks[1].output.weight.zero_()
+        model.blocks[1].mlp[-1].weight.zero_()
+        model.blocks[1].mlp[-1].bias.zero_()
+    for name in ("embedding", "norm", "readout"):
+        copied(model.get_submodule(name), other.get_submodule(name))
+    for mine, its in zip((model.blocks[0], model.blocks[2]), other.blocks, strict=True):
+        copied(mine, its)
+    symbols = torch.randint(V, (B, T))
+    torch.testing.assert_close(model(symbols), other(symbols), **EXACT)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pattern": "RB"}, "letters R and A"),
+        ({"pattern": "RRA"}, "first 2 blocks of the pattern RRA have no A"),
+        ({"recurrent": "transformer"}, "transformer is not made of recurrent blocks"),
+        ({"recurrent": "hybrid"}, "hybrid is not made of recurrent blocks"),
+        ({"recurrent": "lstm"}, "lstm is not made of recurrent blocks"),
+        ({"recurrent": "mambo"}, "mambo"),
+        ({"recurrent": "kda:beta"}, "'beta' is no option=value of kda alone"),
+        ({"recurrent": "kda:width=3"}, "width, .* are the hybrid's"),
+        ({"recurrent": "kda:bet=double"}, "unknown key 'bet'"),
+        ({"recurrent": "kda:beta=triple"}, "beta"),
+        ({"heads": 3}, "heads=3 does not divide width 8"),
+        ({"width": 9, "heads": 3}, "3 is odd: take an even width per head"),
+    ],
+    ids=str,
+)
+def test_a_hybrid_that_is_none_is_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        make("hybrid", **options)

@@ -23,6 +23,12 @@ from statetrack import ops
 from statetrack.models import MODELS, BlockModel
 from statetrack.models._blocks import Mixer
 from statetrack.models._delta import DeltaFactors, DeltaMixer, ForgetGate
+from statetrack.models.gated_deltanet_2 import (
+    GatedDeltaNet2Factors,
+    GatedDeltaNet2Mixer,
+    gated_deltanet_2_scan,
+    gated_deltanet_2_step,
+)
 from statetrack.models.kda import KDAFactors, KDAMixer, kda_scan, kda_step
 from statetrack.models.rwkv7 import RWKV7Factors, RWKV7Mixer, rwkv7_scan, rwkv7_step
 from statetrack.ops import ColumnwiseOperators, HouseholderOperators
@@ -655,3 +661,134 @@ def test_kda_has_the_parameters_that_its_file_counts() -> None:
     count = d * n * (2 * k + 2 * v + 1) + 4 * n * (2 * k + v) + 2 * d * v
     count += n * v * (k + v + 1) + n * k + n + v
     assert sum(parameter.numel() for parameter in mixer.parameters()) == count
+
+
+# --- Gated DeltaNet-2 ---
+
+
+def gdn2_factors(beta_range: float = 2.0) -> GatedDeltaNet2Factors:
+    """Random factors of unit keys; each part is a leaf."""
+    keys = functional.normalize(torch.randn(B, T, N, K), dim=-1)
+    parts = (
+        torch.randn(B, T, N, K),
+        keys,
+        torch.rand(B, T, N, V) * torch.randn(B, T, N, V),
+        beta_range * torch.rand(B, T, N, K) * keys,
+        -torch.rand(B, T, N, K),
+    )
+    return GatedDeltaNet2Factors(*(part.double().requires_grad_() for part in parts))
+
+
+def by_gdn2_scan(factors: GatedDeltaNet2Factors) -> Tensor:
+    return gated_deltanet_2_scan(factors, torch.zeros(B, N, K, V).to(factors.keys))[0]
+
+
+def by_gdn2_steps(factors: GatedDeltaNet2Factors) -> Tensor:
+    state, outputs = torch.zeros(B, N, K, V).to(factors.keys), []
+    for time in range(T):
+        here = GatedDeltaNet2Factors(*(part[:, time] for part in factors))
+        output, state = gated_deltanet_2_step(here, state)
+        outputs.append(output)
+    return torch.stack(outputs, 1)
+
+
+@pytest.mark.parametrize("compute", [by_gdn2_scan, by_gdn2_steps])
+def test_the_recurrence_of_gated_deltanet_2_is_that_of_fla(
+    compute: Callable[[GatedDeltaNet2Factors], Tensor],
+) -> None:
+    ours = gdn2_factors()
+    erase, write = (torch.rand(B, T, N, size, dtype=torch.float64) for size in (K, V))
+    values = torch.randn(B, T, N, V, dtype=torch.float64)
+    ours = ours._replace(
+        erased=(2 * erase * ours.keys.detach()).requires_grad_(),
+        written=(write * values).requires_grad_(),
+    )
+    theirs, _ = fla("gdn2", "naive.py").naive_recurrent_gdn2(
+        ours.queries,
+        ours.keys,
+        values,
+        ours.log_gates,
+        ours.erased / ours.keys.detach(),  # their gate, so that both have one leaf
+        ours.written / values,
+        scale=1.0,
+    )
+    # the key of the erased vector is a constant here, and theirs multiplies the key itself
+    parts = ours._replace(keys=ours.queries)
+    assert_equal_with_gradients(compute(ours), theirs, parts[:1] + parts[2:3] + parts[4:], SINGLE)
+
+
+def test_chunks_of_gated_deltanet_2_are_steps_to_rounding() -> None:
+    factors = gdn2_factors()
+    assert_equal_with_gradients(by_gdn2_scan(factors), by_gdn2_steps(factors), factors, EXACT)
+
+
+@pytest.mark.parametrize("log_gate", [0.0, -30.0, -1e4])
+def test_extreme_gates_leave_gated_deltanet_2_and_its_gradients_finite(log_gate: float) -> None:
+    factors = GatedDeltaNet2Factors(
+        *(part.detach().float().requires_grad_() for part in gdn2_factors())
+    )
+    factors = factors._replace(log_gates=torch.full((B, T, N, K), log_gate, requires_grad=True))
+    outputs = by_gdn2_scan(factors)
+    gradients = torch.autograd.grad(outputs.sum(), factors)
+    assert outputs.isfinite().all() and all(part.isfinite().all() for part in gradients)
+    torch.testing.assert_close(outputs, by_gdn2_steps(factors), **SINGLE)
+
+
+def gdn2_layer_by_equations(
+    mixer: GatedDeltaNet2Mixer, inputs: Tensor, beta_range: float
+) -> Tensor:
+    """The layer with its transition as a dense matrix, one word, head and position at a time."""
+    filters = mixer.convolution.filters.weight
+    projected = inputs @ mixer.project.weight.mT
+    padded = functional.pad(projected.mT, (filters.shape[-1] - 1, 0))
+    projected = functional.conv1d(padded, filters, groups=len(filters)).mT
+    projected = projected * torch.sigmoid(projected)
+    steps = inputs @ mixer.steps[0].weight.mT @ mixer.steps[1].weight.mT + mixer.bias
+    gates = (1 + steps.exp()) ** -mixer.log_rates.exp().repeat_interleave(K)
+    erase = beta_range / (1 + torch.exp(-inputs @ mixer.erase.weight.mT))
+    write = 1 / (1 + torch.exp(-inputs @ mixer.write.weight.mT))
+    gate = inputs @ mixer.gate[0].weight.mT @ mixer.gate[1].weight.mT + mixer.gate[1].bias
+    words = []
+    for b in range(B):
+        heads = []
+        for head in range(N):
+            state, outputs = torch.zeros(K, V, dtype=torch.float64), []
+            here, values_here = slice(head * K, head * K + K), slice(head * V, head * V + V)
+            for time in range(T):
+                row = projected[b, time]
+                query, key = row[: N * K][here], row[N * K : 2 * N * K][here]
+                key = key / (key.square().sum() + 1e-6).sqrt()
+                query = query / (query.square().sum() + 1e-6).sqrt() / K**0.5
+                value = row[2 * N * K :][values_here] * write[b, time][values_here]
+                kept = torch.eye(K, dtype=torch.float64) - key.outer(erase[b, time][here] * key)
+                state = kept @ torch.diag(gates[b, time][here]) @ state + key.outer(value)
+                output = query @ state
+                output = output / (output.square().mean() + 1e-6).sqrt() * mixer.norm.weight
+                outputs.append(output * torch.sigmoid(gate[b, time][values_here]))
+            heads.append(torch.stack(outputs))
+        words.append(torch.cat(heads, -1))
+    return torch.stack(words) @ mixer.output.weight.mT
+
+
+@pytest.mark.parametrize(("beta", "beta_range"), [("unit", 1.0), ("double", 2.0)])
+def test_the_layer_of_gated_deltanet_2_follows_its_equation(beta: str, beta_range: float) -> None:
+    mixer = make("gated-deltanet-2", **SMALL, beta=beta)
+    assert isinstance(mixer, GatedDeltaNet2Mixer)
+    inputs = torch.randn(B, T, D, dtype=torch.float64)
+    expected = gdn2_layer_by_equations(mixer, inputs, beta_range)
+    assert_equal_with_gradients(outputs_of(mixer, inputs), expected, mixer.parameters(), EXACT)
+
+
+def test_gated_deltanet_2_with_one_gate_is_kimi_delta_attention() -> None:
+    mixer, other = make("gated-deltanet-2", **SMALL), make("kda", **SMALL)
+    inputs = torch.randn(B, T, D, dtype=torch.float64)
+    shared = {name: value for name, value in other.state_dict().items() if "betas" not in name}
+    one = other.betas.weight.detach()
+    mixer.load_state_dict(
+        shared
+        | {
+            "erase.weight": one.repeat_interleave(K, 0),
+            "write.weight": one.repeat_interleave(V, 0),
+        }
+    )
+    torch.testing.assert_close(outputs_of(mixer, inputs), outputs_of(other, inputs), **EXACT)

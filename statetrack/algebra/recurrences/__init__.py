@@ -33,6 +33,7 @@ No module here imports numpy or torch: a model's settings name their class at no
 """
 
 from statetrack.algebra.prediction import Size
+from statetrack.algebra.recurrences.alternating import Alternating
 from statetrack.algebra.recurrences.base import (
     LinearRecurrence,
     Recurrence,
@@ -67,6 +68,7 @@ from statetrack.algebra.recurrences.rank_one import (
 
 __all__ = [
     "Affine",
+    "Alternating",
     "Attention",
     "Blocks",
     "Clamped",

@@ -323,7 +323,7 @@ class SignedLayers(LinearRecurrence):
         """Monoids whose groups are 2-groups."""
         groups = visible_groups(algebra)
         for group in groups:
-            if not _is_two_group(group):
+            if not is_two_group(group):
                 why = (
                     f"the group {group.name} has an element of odd prime order; a layer of gains "
                     "in [-1, 1] can double the period of the answers along the powers of a word, "
@@ -340,7 +340,7 @@ class SignedLayers(LinearRecurrence):
             )
             source = f"{DIAGONAL_LAYERS}; {OWN}"
             return granted(algebra, why, source, self.layers.at_least(enough, least=least))
-        return cascade(algebra, self.layers, _is_two_group, "2-groups", CASCADE, least=least)
+        return cascade(algebra, self.layers, is_two_group, "2-groups", CASCADE, least=least)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -478,5 +478,6 @@ def _fewest_layers_of_gains(algebra: Algebra) -> int | None:
     return 2 if any(not group.abelian for group in visible_groups(algebra)) else None
 
 
-def _is_two_group(group: Subgroup) -> bool:
+def is_two_group(group: Subgroup) -> bool:
+    """Whether the number of a group's elements is a power of 2."""
     return group.order & (group.order - 1) == 0

@@ -114,7 +114,7 @@ class Householder(LinearRecurrence):
 
 @dataclass(frozen=True, kw_only=True)
 class DiagonalMinusRankOne(LinearRecurrence):
-    """A diagonal matrix minus one of rank one, both given by the input (RWKV-7).
+    """A diagonal matrix minus one of rank one, both given by the input (RWKV-7, Gated DeltaNet-2).
 
     With w in [0.545, 1] and a in [0, 1], diag(w) - (a kappa) kappa^T is similar to the symmetric
     diag(w) - (sqrt(a) kappa)(sqrt(a) kappa)^T, whose eigenvalues lie in [-0.455, 1]. So the powers
@@ -122,6 +122,10 @@ class DiagonalMinusRankOne(LinearRecurrence):
     the position; normalised, they settle. That is shown for one layer; in several, inputs settle
     only if they are rounded. Factors of a product are not symmetric in one common basis, so this
     says nothing of the powers of longer words, whose operators may have any eigenvalues.
+
+    So it is for diag(alpha) - k (D k)^T with D = diag(b alpha), b and alpha in [0, 1] and |k| <= 1,
+    which is similar to diag(alpha) - (D^(1/2) k)(D^(1/2) k)^T, with eigenvalues in [0, 1]
+    (docs/proofs.md, *Erase gates for each coordinate*).
 
     With w = 1, a = 1 and a key along kappa it is the delta rule with beta = 1, with a = 0 and no
     value it keeps its state: cascades of resets do every aperiodic monoid.
@@ -134,13 +138,18 @@ class DiagonalMinusRankOne(LinearRecurrence):
     structure: str = "diag(w) - (a kappa) kappa^T"
     eigenvalues: str = "(-0.46, 1)"
 
+    @property
+    def closure(self) -> str:
+        """Where the eigenvalues lie with gates at the ends of their range."""
+        return self.eigenvalues if self.eigenvalues.startswith("[") else "[-0.455, 1]"
+
     def predict(self, algebra: Algebra) -> Prediction:
         """No symbol that cycles through states; aperiodic monoids."""
         if algebra.machine.a_symbol_cycles:
             rounded = "" if self.layers.value == 1 else ", at finite precision"
             why = (
                 "a symbol cycles through states with different labels, while the powers of a "
-                f"matrix with eigenvalues in [-0.455, 1] converge, so answers settle{rounded}"
+                f"matrix with eigenvalues in {self.closure} converge, so answers settle{rounded}"
             )
             source = f"Theorem 1 of {NEGATIVE}; {OWN}"
             return refused(algebra, why, source, algebra.witnesses.powers(symbol=True))

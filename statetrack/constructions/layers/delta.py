@@ -8,6 +8,7 @@ V symbols, S states, d dimension of a part, n factors, N heads.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -105,7 +106,7 @@ def _build(case: Case, matrices: list[Floats], heads: list[tuple[int, Floats]]) 
     flat = [each.reshape(num_symbols, -1) for each in (queries, keys, values)]
     aim(mixer.project, inputs, silu_preimage(np.column_stack(flat)))
     identity_convolution(mixer.convolution.filters)
-    aim(mixer.betas, inputs, np.full((num_symbols, num_factors * num_heads), OPEN))
+    _erase_and_write(mixer, inputs, np.full((num_symbols, num_factors * num_heads), OPEN))
     open_delta(mixer, inputs)
     put(mixer.output.weight, np.eye(model.settings.width, begin))
     read_labels(model, case, slice(begin))
@@ -143,11 +144,25 @@ def set_gates(mixer: Any, wanted: WantedGates, begin: int) -> None:
     aim(mixer.project, wanted.inputs, np.column_stack([queries, keys, values]))
     identity_convolution(mixer.convolution.filters)
     beta = np.where(keeps, SHUT, OPEN if mixer.beta_range == 1 else 0.0)
-    betas = np.full((num_contexts, mixer.betas.out_features), SHUT)
+    betas = np.full((num_contexts, math.prod(mixer.key_shape[:-1])), SHUT)
     betas[:, :1] = beta
-    aim(mixer.betas, wanted.inputs, betas)
+    _erase_and_write(mixer, wanted.inputs, betas)
     open_delta(mixer, wanted.inputs)
     unit_columns(mixer.output, begin, size)
+
+
+def _erase_and_write(mixer: Any, inputs: Floats, betas: Floats) -> None:
+    """Let heads erase and write by betas, of which the arguments of the sigmoid are given.
+
+    Gated DeltaNet-2 has gates of its own for both. What it writes at all is whole, and not twice it
+    where a key is reflected: M is half as large there.
+    """
+    if not hasattr(mixer, "write"):
+        aim(mixer.betas, inputs, betas)
+        return
+    aim(mixer.erase, inputs, betas.repeat(mixer.key_shape[-1], axis=1))
+    written = np.where(betas == SHUT, SHUT, OPEN)
+    aim(mixer.write, inputs, written.repeat(mixer.value_shape[-1], axis=1))
 
 
 def open_delta(mixer: Any, inputs: Floats) -> None:
