@@ -688,3 +688,25 @@ def test_one_bound_is_printed_everywhere(need, bounds, lack):
     assert lack is None or need.lack.startswith(lack)
     if (need.least, need.given) == (3, 2):
         assert need.lack == "block_size 2 < 3 (5 is enough)"
+
+
+def test_rotations_of_four_dimensions_hold_a5_and_not_s5() -> None:
+    """What a mixer of two unit quaternions, x -> q x p*, can be: blocks of determinant 1."""
+    a5, s5 = (analyse(load_task(name).automaton) for name in ("a5", "s5-swaps"))
+    for algebra, smallest in ((a5, 3), (s5, 4)):
+        assert algebra.space is not None
+        actions = algebra.machine.actions
+        seen = [
+            (part.dimension, np.linalg.det(part.matrices(actions)))
+            for part in algebra.space.parts
+            if part.dimension <= 4
+        ]
+        faithful = [signs for dimension, signs in seen if dimension > 1]
+        assert faithful and min(dimension for dimension, _ in seen if dimension > 1) == smallest
+        assert np.allclose(np.abs(np.concatenate([signs for _, signs in seen])), 1)
+        if algebra is a5:
+            assert all(np.allclose(signs, 1) for signs in faithful)
+        else:
+            identity = np.arange(actions.shape[1])
+            swaps = (actions != identity).any(axis=1)
+            assert all((signs[swaps] < 0).all() for signs in faithful)

@@ -36,7 +36,9 @@ MAP = HERE.parents[1] / "docs/recorded/map.json"
 
 
 def predict() -> None:
-    """Write the law and what it says of the machines that are held out."""
+    """Write the law and what it says of the machines that are held out, before one is trained."""
+    if RECORDED.is_file():
+        raise SystemExit(f"{RECORDED.name} has machines that are trained: nothing is said anew")
     table, trained = RecordedTable.read(MAP), read_map(MAP)
     known = {each.cell.machine for each in trained}
     chosen = points(suite_of(table))

@@ -129,7 +129,8 @@ def region() -> str:
     """What the page says of the record: what was said, and what was found."""
     predicted, recorded = read_predicted(), read_recorded()
     judged = Judged.of(predicted, recorded)
-    return "\n".join([*_checked(predicted), *_judged(judged), *_said(predicted, judged)])
+    every = len({row["task"] for row in predicted["said"]})
+    return "\n".join([*_checked(predicted), *_judged(judged, every), *_said(predicted, judged)])
 
 
 def _checked(predicted: Mapping[str, Any]) -> Iterator[str]:
@@ -150,8 +151,8 @@ def _checked(predicted: Mapping[str, Any]) -> Iterator[str]:
 SAYS: Mapping[What, str] = {"cell": "some of three seeds is right", "replica": "a seed is right"}
 
 
-def _judged(judged: Judged) -> Iterator[str]:
-    """The verdict, where machines were trained."""
+def _judged(judged: Judged, every: int) -> Iterator[str]:
+    """The verdict, where some of every machine were trained."""
     yield "## On machines that were held out\n"
     machines = len(set(judged.tasks))
     if not machines:
@@ -159,10 +160,10 @@ def _judged(judged: Judged) -> Iterator[str]:
         return
     learned = int(judged.outcome("cell").sum())
     yield (
-        f"Trained are {machines} machines, {len(judged.tasks)} cells, "
+        f"Trained are {machines} of {every} machines, {len(judged.tasks)} cells, "
         f"{int(judged.replicas.sum())} replicas; {learned} cells "
         f"({learned / len(judged.tasks):.0%}) are learned. "
-        f"**The law {'passes' if judged.passes else 'fails'}.**\n"
+        f"**By the criterion the law {'passes' if judged.passes else 'fails'}.**\n"
     )
     lines = []
     for what, says in SAYS.items():
@@ -200,12 +201,20 @@ def _by(what: str, judged: Judged, names: Sequence[str]) -> Iterator[str]:
     for name in dict.fromkeys(names):
         own = np.array([each == name for each in names])
         numbers = [losses["law"][own], losses["base"][own], chances[own], outcome[own]]
-        rows.append((name, int(own.sum()), *(float(each.mean()) for each in numbers)))
+        share = outcome[~own].mean()
+        others = f"{losses['law'][~own].mean():.3f}, {share * (1 - share):.3f}"
+        rows.append((name, int(own.sum()), *(float(each.mean()) for each in numbers), others))
     rows.sort(key=lambda row: -row[1] * row[2])
     yield f"### By {what}\n"
     yield markdown_table(
-        [what, "cells", "law", "share of the map", "mean chance", "share learned"],
-        [[markdown(row[0]), str(row[1]), *(f"{each:.3f}" for each in row[2:])] for row in rows],
+        [*(what, "cells", "law", "share of the map", "mean chance", "share learned"), "of others"],
+        [
+            [markdown(row[0]), str(row[1]), *(f"{each:.3f}" for each in row[2:-1]), row[-1]]
+            for row in rows
+        ],
+    )
+    yield (
+        f"*Of others*: scores of the law and of the share that is learned, without this {what}.\n"
     )
 
 
