@@ -1,4 +1,4 @@
-"""The machines that are held out: no cell of the map is on any of them.
+"""The machines that are held out: no cell that the law is fitted on is on any of them.
 
 Groups, some by few generators; machines whose symbols permute few states; regular expressions; and
 machines of protocols: registers, corridors, an adder, random transitions. They are trained in this
