@@ -30,7 +30,7 @@ B batch, T time, D width, N heads.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 from pydantic import field_validator, model_validator
 from torch import Tensor, nn
@@ -59,12 +59,12 @@ from statetrack.models.transformer import (
 from statetrack.ops import native
 from statetrack.settings import build, option
 
-SHARED = ("width", "norm", "mlp", "mlp_kind", "residual", "kernel")
-"""The settings that both kinds of blocks take from the hybrid."""
-
 
 class HybridSettings(BlockSettings):
     """Settings of a hybrid."""
+
+    shared: ClassVar[tuple[str, ...]] = ("width", "norm", "mlp", "mlp_kind", "residual", "kernel")
+    """The settings that both kinds of blocks take from the hybrid."""
 
     layers: int = option(2, "Number of blocks.", min=2, max=MOST_LAYERS)
     mlp: float = option(4.0, ABOUT_MLP, min=0)
@@ -119,27 +119,33 @@ class HybridSettings(BlockSettings):
         Raises `UnknownNameError` for a name that no model has, and `SettingsError` for a model
         whose blocks are not recurrent, and for options that it does not have or shares.
         """
-        name, _, options = self.recurrent.partition(":")
+        name = self.recurrent_name
         facts = MODEL_FACTS[name]
         kind, recurrence = facts.settings_class, facts.recurrence
         if not issubclass(kind, BlockSettings) or recurrence is None or not recurrence.has_state:
             raise ValueError(f"{name} is not made of recurrent blocks")
-        own: dict[str, Any] = {}
+        shared = {key: getattr(self, key) for key in self.shared}
+        layers = self.letters.count("R")
+        return build(kind, {**shared, "layers": layers, **self.recurrent_options()}, name)
+
+    def recurrent_options(self) -> dict[str, str]:
+        """The options of the recurrent model alone, as they are written."""
+        name, _, options = self.recurrent.partition(":")
+        own = {}
         for part in filter(None, options.split(",")):
             key, equals, value = part.partition("=")
             key = key.strip().replace("-", "_")
-            if not equals or key in (*SHARED, "layers"):
+            if not equals or key in (*self.shared, "layers"):
                 raise ValueError(
-                    f"'{part}' is no option=value of {name} alone: {', '.join(SHARED)} and layers "
-                    "are the hybrid's"
+                    f"'{part}' is no option=value of {name} alone: {', '.join(self.shared)} and "
+                    "layers are the hybrid's"
                 )
             own[key] = value.strip()
-        shared = {key: getattr(self, key) for key in SHARED}
-        return build(kind, {**shared, "layers": self.letters.count("R"), **own}, name)
+        return own
 
     def attention_settings(self) -> TransformerSettings:
         """The settings of the blocks of attention."""
-        shared = {key: getattr(self, key) for key in SHARED}
+        shared = {key: getattr(self, key) for key in self.shared}
         return TransformerSettings(
             **shared,
             layers=self.letters.count("A"),

@@ -99,8 +99,8 @@ class Alternating(Recurrence):
         own = self.recurrent.predict(algebra)
         if own.can == "yes":
             found.append(self._by_recurrence(own))
-        if self.attention.predict(algebra).can == "yes":
-            by_attention = self.attention.predict(algebra)
+        by_attention = self.attention.predict(algebra)
+        if by_attention.can == "yes":
             needs = (self.layers.at_least(None),)
             theorem = f"its layers of attention alone: {by_attention.theorem}"
             found.append(Prediction("yes", theorem, by_attention.source, needs))

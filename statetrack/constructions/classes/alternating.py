@@ -15,8 +15,6 @@ from statetrack.models import SequenceModel
 from statetrack.predicting import predict
 from statetrack.settings import build
 
-SHARED = ("width", "norm", "mlp", "mlp_kind", "residual", "kernel")
-
 
 @construction(
     Alternating,
@@ -42,14 +40,14 @@ def by_recurrent_layers(case: Case) -> SequenceModel:
     options = [
         f"{name}={getattr(own, name)}"
         for name in type(own).model_fields
-        if name not in (*SHARED, "layers")
+        if name not in (*wanted.shared, "layers")
     ]
     made: Any = case.kind(
         build(
             case.kind.settings_class,
             {
                 **given,
-                **{name: getattr(own, name) for name in SHARED},
+                **{name: getattr(own, name) for name in wanted.shared},
                 "layers": wanted.layers,
                 "heads": given.get("heads", 1),
                 "recurrent": ":".join([wanted.recurrent_name, ",".join(options)]),
@@ -77,13 +75,10 @@ def by_recurrent_layers(case: Case) -> SequenceModel:
 
 def _recurrent(case: Case, wanted: Any, wider: dict[str, int]) -> Any:
     """The recurrent model with exact weights, and as many layers as the pattern has of it."""
-    name, _, text = wanted.recurrent.partition(":")
-    options: dict[str, Any] = {key: case.options[key] for key in SHARED if key in case.options}
-    settings = wanted.recurrent_settings()
-    for part in filter(None, text.split(",")):
-        key = part.partition("=")[0].strip().replace("-", "_")
-        options[key] = getattr(settings, key)
-    options |= {"layers": wanted.letters.count("R"), **wider}
+    name, settings = wanted.recurrent_name, wanted.recurrent_settings()
+    options = {key: case.options[key] for key in wanted.shared if key in case.options}
+    options |= {key: getattr(settings, key) for key in wanted.recurrent_options()}
+    options |= {"layers": settings.layers, **wider}
     own = Case(name, options, case.automaton, case.algebra, predict(case.algebra, name, **options))
     return construction_for(own).make(own)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from statetrack.report.html.rendering import POLICY, environment, own_text
+from statetrack.report.html.rendering import own_text, rendered
 from statetrack.report.learned import STANDINGS, LearnedMap, Standing
 
 
@@ -31,25 +31,20 @@ def map_page(
     """The map as one HTML file, with what is said of it, and how each standing looks."""
     at = {(cell.row, cell.column): cell for cell in found.cells}
     families = {cell.row: cell.family for cell in found.cells}
-    return (
-        environment()
-        .get_template("map.html")
-        .render(
-            title=title,
-            said=said,
-            policy=POLICY,
-            style=own_text("style.css"),
-            own_style=own_text("map.css"),
-            script=own_text("map.js"),
-            shades=shades,
-            number_of={name: number for number, name in enumerate(shades)},
-            standings=STANDINGS,
-            counts=found.counts(),
-            families=sorted(set(families.values())),
-            tasks=found.columns,
-            lines=[
-                (row, families[row], [at.get((row, column)) for column in found.columns])
-                for row in found.rows
-            ],
-        )
+    return rendered(
+        "map.html",
+        title=title,
+        said=said,
+        own_style=own_text("map.css"),
+        script=own_text("map.js"),
+        shades=shades,
+        number_of={name: number for number, name in enumerate(shades)},
+        standings=STANDINGS,
+        counts=found.counts(),
+        families=sorted(set(families.values())),
+        tasks=found.columns,
+        lines=[
+            (row, families[row], [at.get((row, column)) for column in found.columns])
+            for row in found.rows
+        ],
     )

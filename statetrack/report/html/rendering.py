@@ -50,52 +50,53 @@ def page(report: Gathered) -> str:
     without = [place for place in places if not (place.entry.row and place.entry.column)]
     entries = report.entries
     compared = report.compared
-    return (
-        environment()
-        .get_template("page.html")
-        .render(
-            report=report,
-            what=WHAT[report.measure],
-            policy=POLICY,
-            style=own_text("style.css"),
-            script=own_text("script.js"),
-            places=places,
-            at=at,
-            columns=columns,
-            without=without,
-            panels={place.number: panels.panel_of(place.entry, axis) for place in places},
-            combined={
-                name: panels.combined_panels([place.entry for place in of], axis)
-                for name, of in columns
-            },
-            axis=axis,
-            canvas=panels,
-            has_curves=any(len(entry.lengths) > 1 for entry in entries),
-            records=[records_of(name, of) for name, of in columns],
-            outstanding=[place for place in places if place.stands_out],
-            states=Counter(entry.state for entry in entries),
-            verdicts=Counter(each.verdict for each in compared),
-            trust_marks=legend(compared),
-            outcomes=Counter(place.outcome for place in places),
-            notable=NOTABLE,
-            disagreements=DISAGREEMENTS,
-            expected={place.expected for place in places},
-            has_shortcuts=any(place.shortcut for place in places),
-            has_worst_cases=any(place.worst_case for place in places),
-            samples=sorted({row.sequences for place in places for row in place.at_length}),
-            versions=sorted({entry.version for entry in entries if entry.version}),
-            dates=sorted({entry.started[:10] for entry in entries if entry.started}),
-            replicas=sum(entry.replicas for entry in entries),
-            diverged=sum(entry.diverged for entry in entries),
-            seconds=sum(entry.seconds for entry in entries),
-            rows=row_data(report),
-            file_name=re.sub(r"[^a-z0-9]+", "-", report.title.lower()).strip("-")[:60] or "report",
-        )
+    return rendered(
+        "page.html",
+        report=report,
+        what=WHAT[report.measure],
+        script=own_text("script.js"),
+        places=places,
+        at=at,
+        columns=columns,
+        without=without,
+        panels={place.number: panels.panel_of(place.entry, axis) for place in places},
+        combined={
+            name: panels.combined_panels([place.entry for place in of], axis)
+            for name, of in columns
+        },
+        axis=axis,
+        canvas=panels,
+        has_curves=any(len(entry.lengths) > 1 for entry in entries),
+        records=[records_of(name, of) for name, of in columns],
+        outstanding=[place for place in places if place.stands_out],
+        states=Counter(entry.state for entry in entries),
+        verdicts=Counter(each.verdict for each in compared),
+        trust_marks=legend(compared),
+        outcomes=Counter(place.outcome for place in places),
+        notable=NOTABLE,
+        disagreements=DISAGREEMENTS,
+        expected={place.expected for place in places},
+        has_shortcuts=any(place.shortcut for place in places),
+        has_worst_cases=any(place.worst_case for place in places),
+        samples=sorted({row.sequences for place in places for row in place.at_length}),
+        versions=sorted({entry.version for entry in entries if entry.version}),
+        dates=sorted({entry.started[:10] for entry in entries if entry.started}),
+        replicas=sum(entry.replicas for entry in entries),
+        diverged=sum(entry.diverged for entry in entries),
+        seconds=sum(entry.seconds for entry in entries),
+        rows=row_data(report),
+        file_name=re.sub(r"[^a-z0-9]+", "-", report.title.lower()).strip("-")[:60] or "report",
     )
 
 
+def rendered(template: str, **given: Any) -> str:
+    """A page by a template of this package, with the style and the policy of all pages."""
+    found = _environment().get_template(template)
+    return found.render(policy=POLICY, style=own_text("style.css"), **given)
+
+
 @cache
-def environment() -> Environment:
+def _environment() -> Environment:
     """Templates in which every text is escaped, and an unknown name is an error."""
     found = Environment(
         loader=FunctionLoader(_content),
