@@ -174,7 +174,7 @@ def with_kept(table: RecordedTable, before: RecordedTable) -> RecordedTable:
         machine="; ".join(machines),
         seconds=round(sum(cell.seconds for cell in cells), 1),
     )
-    points = both.points()
+    points = both.points
     return replace(both, depends=dependencies(points), settings=settings_of(both.suite_now, points))
 
 
@@ -204,13 +204,12 @@ def _about(name: str, command: str) -> dict[str, Any]:
 
 def page_of(table: RecordedTable) -> str:
     """The page of a recorded suite, with the verdicts of the present rules."""
-    suite = table.suite_now
     about = f"{table.machine}, commit {table.commit}, {table.date}"
     return reproduction_page(
-        suite,
+        table.suite_now,
         command=table.command,
-        points=points_of(suite, Path(), {}, to_train=False),
-        results=table.results(),
+        points=table.all_points,
+        results=table.results,
         compared=table.compared,
         machine=lambda _: about,
     )
