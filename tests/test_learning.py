@@ -134,7 +134,7 @@ def test_what_was_said_is_about_machines_that_the_map_has_not() -> None:
     table = RecordedTable.read(MAP)
     machines = {load_task(name).source.fingerprint(): name for name in MACHINES}
     assert len(machines) == len(MACHINES)
-    names = {point.experiment.data.task for point in table.points()}
+    names = {point.experiment.data.task for point in table.points}
     both = machines.keys() & {load_task(name).source.fingerprint() for name in names}
     assert {machines[each] for each in both} == set(RECORDED_SINCE)
     wanted = {(row["model"], row["task"]) for row in predicted["said"]}

@@ -55,7 +55,7 @@ def peak_of(name: str, length: int) -> int:
 
 @pytest.mark.parametrize("name", RECURRENT)
 @pytest.mark.parametrize(
-    "length", [500, *(pytest.param(size, marks=pytest.mark.slow) for size in (10_000, 100_000))]
+    "length", [256, *(pytest.param(size, marks=pytest.mark.slow) for size in (10_000, 100_000))]
 )
 def test_memory_does_not_grow_with_length(monkeypatch: pytest.MonkeyPatch, name, length) -> None:
     monkeypatch.setattr(evaluation, "CHUNK", AT_ONCE)

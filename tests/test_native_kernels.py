@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import subprocess
 import sys
+import unittest
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -812,18 +813,21 @@ def loop_in(folder: Path) -> Any:
     return module.doubled
 
 
-def test_the_first_compilation_is_announced_and_only_that(tmp_path, caplog) -> None:
+def test_the_first_compilation_is_announced_and_only_that(tmp_path) -> None:
     from statetrack.ops.loops import compiling
 
-    lines = []
-    for _ in range(2):
+    def use_loop() -> None:
         compiling._announce.cache_clear()
-        caplog.clear()
-        with caplog.at_level("INFO", "statetrack"):
-            loop = loop_in(tmp_path)
-            assert (loop(3), loop(2), loop(1.5)) == (6, 4, 3.0)
-        lines.append([record.getMessage() for record in caplog.records])
-    assert lines == [["compiling loops for this machine, once: 5 to 20 seconds"], []]
+        loop = loop_in(tmp_path)
+        assert (loop(3), loop(2), loop(1.5)) == (6, 4, 3.0)
+
+    case = unittest.TestCase()
+    with case.assertLogs("statetrack", "INFO") as told:
+        use_loop()
+    (line,) = (record.getMessage() for record in told.records)
+    assert line == "compiling loops for this machine, once: 5 to 20 seconds"
+    with case.assertNoLogs("statetrack", "INFO"):
+        use_loop()
 
 
 def test_machine_code_of_a_folder_that_cannot_be_written_is_the_users(

@@ -651,8 +651,30 @@ def test_nothing_of_a_training_imports_the_compiler_of_torch(tmp_path):
         check("train")
         assert run(["eval", sys.argv[1], "--length", "20", "--samples", "20"]) == 0
         check("eval")
+        sweep = f"sweep --plugin {sys.argv[2]} --model divided --task parity --steps 2 --jobs 1"
+        assert run([*sweep.split(), "--lrs", "0.1", "--out", sys.argv[1] + "s", "--quiet"]) == 0
+        check("sweep")
     """
-    command = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "run")]
+    own = """
+        import torch
+        from statetrack import MODELS, LinearModel, LinearSettings
+        from statetrack.ops import DiagonalOperators
+
+        @MODELS.register("divided")
+        class Divided(LinearModel):
+            settings_class = LinearSettings
+
+            def __init__(self, settings, *, num_symbols, num_labels):
+                super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+                drawn = torch.randn(self.embedding.num_rows, settings.hidden)
+                self.gains = self.embedding.parameter(drawn / settings.hidden**0.5)
+
+            def operators(self):
+                return DiagonalOperators(self.embedding(self.gains))
+    """
+    (tmp_path / "own.py").write_text(textwrap.dedent(own))
+    paths = [str(tmp_path / name) for name in ("run", "own.py")]
+    command = [sys.executable, "-c", textwrap.dedent(code), *paths]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -22,6 +22,7 @@ from ._construction import TRAINING as TRAINING
 from ._construction import check_memory as check_memory
 from ._construction import free_memory as free_memory
 from ._construction import make_model as make_model
+from ._construction import with_shapes as with_shapes
 from ._construction import without_values as without_values
 from ._eigenvalue_range import StepEigenvalues as StepEigenvalues
 from ._eigenvalues import claimed_eigenvalues as claimed_eigenvalues

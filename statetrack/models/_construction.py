@@ -71,7 +71,7 @@ def check_memory(
 
     `make` builds one replica. One that cannot be built without values is not checked.
     """
-    model = _small(make) or without_values(make)
+    model = with_shapes(make)
     if model is None:
         return
     number = sum(weight.numel() for weight in (*model.parameters(), *model.buffers()))
@@ -86,6 +86,15 @@ def check_memory(
             f"{_gigabytes(free)} are free: make the model smaller, or train fewer "
             f"{setting('seeds')} or {setting('lrs')}"
         )
+
+
+def with_shapes(make: Callable[[], ModuleT]) -> ModuleT | None:
+    """What `make` builds: with values where it is small, else on torch's `meta` device.
+
+    None where it is large and needs values, or was there before. Raises `SettingsError` as
+    `without_values` does.
+    """
+    return _small(make) or without_values(make)
 
 
 def _small(make: Callable[[], ModuleT]) -> ModuleT | None:

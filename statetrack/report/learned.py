@@ -200,7 +200,7 @@ class LearnedMap:
         from statetrack.training import TaskWords  # torch
 
         suite, algebras = table.suite_now, Algebras()
-        points = {(point.row, point.column): point for point in table.points()}
+        points = {(point.row, point.column): point for point in table.points}
         tasks = {point.column: load_task(point.experiment.data.task) for point in points.values()}
         cells = []
         for cell in table.cells:

@@ -169,14 +169,13 @@ class RecordedTable:
             return list(self.stale)
         if not self.suite:
             return _differences("", self.depends, of_everything())
-        points = self.points()
-        return _differences("", self.depends, dependencies(points)) + self._other_settings(points)
+        return _differences("", self.depends, dependencies(self.points)) + self._other_settings()
 
-    def _other_settings(self, points: Sequence[Point]) -> list[str]:
+    def _other_settings(self) -> list[str]:
         """What a suite trains or tests otherwise now; a new setting at its default is no change."""
         then = self.settings
         found = _differences("tested with ", then[TESTED], _plain(_tested(self.suite_now)))
-        for point in points:
+        for point in self.points:
             name = _name(point)
             were = {**then[""], **then.get(name, {})}
             now = _plain(_values(point))
@@ -186,36 +185,44 @@ class RecordedTable:
             found += _differences(f"{name}: ", were, known)
         return found
 
-    # --- of a suite ---
+    # --- of a suite, as it is when one of these is asked for first ---
 
-    @property
+    @cached_property
     def suite_now(self) -> Suite:
         """The suite as it is now, within the budget, and from the seed of the record."""
         own = {} if self.seed is None else {"seed": self.seed}
         return SUITES[self.suite].for_budget(self.budget).with_settings(own)
 
-    def points(self) -> list[Point]:
-        """The points of the suite as it is now that were recorded."""
-        there = {(cell.row, cell.column) for cell in self.cells}
-        points = points_of(self.suite_now, Path(), {}, to_train=False)
-        return [point for point in points if not there or (point.row, point.column) in there]
+    @cached_property
+    def all_points(self) -> tuple[Point, ...]:
+        """The points of the suite as it is now."""
+        return tuple(points_of(self.suite_now, Path(), {}, to_train=False))
 
-    def results(self) -> list[PointResult]:
+    @cached_property
+    def points(self) -> tuple[Point, ...]:
+        """Those of them that were recorded."""
+        there = {(cell.row, cell.column) for cell in self.cells}
+        return tuple(
+            point for point in self.all_points if not there or (point.row, point.column) in there
+        )
+
+    @cached_property
+    def results(self) -> tuple[PointResult, ...]:
         """What was measured, at the lengths that the suite has now."""
         suite = self.suite_now
         tasks = {name: load_task(str(own["task"])) for name, own in suite.columns.items()}
-        return [
+        return tuple(
             cell.result(Measurement.of(suite, tasks[cell.column]))
             for cell in self.cells
             if cell.column in tasks and cell.row in suite.rows
-        ]
+        )
 
     @cached_property
     def compared(self) -> tuple[Compared, ...]:
         """The verdicts on the published numbers of what was recorded, by the present rules."""
         known = {f"{cell.column}/{cell.row}": cell.summary() for cell in self.cells}
         found = compare_published(
-            self.suite_now, self.points(), self.results(), lambda run: known.get(run.as_posix())
+            self.suite_now, self.points, self.results, lambda run: known.get(run.as_posix())
         )
         there = {(cell.row, cell.column) for cell in self.cells}
         return tuple(each for each in found if each.is_about(there))

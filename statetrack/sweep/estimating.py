@@ -34,7 +34,7 @@ import torch
 from statetrack.audit import MOST_SYMBOLS
 from statetrack.errors import RunError, SettingsError, setting
 from statetrack.evaluation import scored, stream_of
-from statetrack.models import TRAINING, check_memory, free_memory, without_values
+from statetrack.models import TRAINING, check_memory, free_memory, with_shapes, without_values
 from statetrack.ops import choose_device
 from statetrack.runs import (
     Experiment,
@@ -293,7 +293,7 @@ class _Work:
         """What a point would compute."""
         experiment, task = point.trainable, load_task(point.values["task"])
         with _named(point):
-            model = without_values(lambda: make_replica(experiment, task))
+            model = with_shapes(lambda: make_replica(experiment, task))
         if model is None:  # it cannot be built without values
             model = make_replica(experiment, task)
         kept = kept_result(suite, point)

@@ -8,7 +8,8 @@ measured as it says.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -69,7 +70,11 @@ class Point:
         """Its row and column, as messages name them."""
         return f"suite row '{self.row}', column '{self.column}'"
 
-    @property
+    def __getstate__(self) -> dict[str, Any]:
+        """Its plain values alone, and no experiment that was made of them."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    @cached_property
     def experiment(self) -> Experiment:
         """The experiment that the values make, to be read: torch is not imported for it."""
         return self._made(to_build=False)
@@ -132,13 +137,13 @@ def require_trainable(point: Point, task: Task | None = None) -> None:
 
     `task` is that of the point, where it has been read already.
     """
-    from statetrack.models import without_values  # torch
+    from statetrack.models import with_shapes  # torch
     from statetrack.runs import make_replica
 
     experiment = point.trainable
     tracked = task or load_task(experiment.data.task)
     try:
-        if without_values(lambda: make_replica(experiment, tracked)) is None:
+        if with_shapes(lambda: make_replica(experiment, tracked)) is None:
             make_replica(experiment, tracked)
     except StatetrackError as problem:
         raise type(problem)(f"{point.name}: {problem.args[0]}") from problem

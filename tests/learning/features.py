@@ -124,7 +124,7 @@ def rarest_transition(task: Task) -> float:
 
 def trained_cells(table: RecordedTable) -> Iterator[Trained]:
     """The cells of a recorded map whose model can."""
-    points = {(point.row, point.column): point for point in table.points()}
+    points = {(point.row, point.column): point for point in table.points}
     for cell in LearnedMap.of_records(table).cells:
         if (found := trained_of(cell, points[cell.row, cell.column])) is not None:
             yield found

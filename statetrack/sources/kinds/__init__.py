@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, get_args, get_type_hints
 
 from pydantic import ConfigDict, Field, ValidationError, validate_call
@@ -56,7 +57,11 @@ def arguments_of(kind: str) -> tuple[Argument, ...]:
 
     Raises `UnknownNameError` for a kind that does not exist.
     """
-    function = KINDS[kind]
+    return _arguments_of(KINDS[kind])
+
+
+@cache
+def _arguments_of(function: Callable[..., Source]) -> tuple[Argument, ...]:
     hints = get_type_hints(function, include_extras=True)
     found = []
     for name, parameter in inspect.signature(function).parameters.items():
@@ -104,9 +109,8 @@ def build_source(description: Mapping[str, Any], where: str) -> Source:
         hint = nearest(kind, KINDS) or f" Known are: {', '.join(KINDS)}."
         raise TaskError(f"{where}: there is no kind '{kind}'.{hint}")
     _check_arguments(kind, given, where)
-    checked = validate_call(config=ConfigDict(strict=True, allow_inf_nan=False))(KINDS[kind])
     try:
-        source: Source = checked(**given)
+        source = _checked(KINDS[kind])(**given)
         check_names(source.symbols, "symbol")
         check_names(source.labels, "label")
         return source
@@ -114,6 +118,12 @@ def build_source(description: Mapping[str, Any], where: str) -> Source:
         raise TaskError(f"{where}: {explain(invalid)}") from None
     except TaskError as wrong:
         raise TaskError(f"{where}: {wrong}") from None
+
+
+@cache
+def _checked(function: Callable[..., Source]) -> Callable[..., Source]:
+    """A kind's function, which refuses arguments that are not of the types of its signature."""
+    return validate_call(config=ConfigDict(strict=True, allow_inf_nan=False))(function)
 
 
 def build_inner(description: Mapping[str, Any], where: str) -> Automaton:
