@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from statetrack.report.recorded import (
 )
 from statetrack.report.repeated import decided_cells, repeated_page
 from statetrack.report.reproductions import machine_of, reproduction_page, with_totals
-from statetrack.runs import RunFolder, files
+from statetrack.runs import RunFolder, files, processor_name
 from statetrack.sweep import (
     SUITES,
     Compared,
@@ -161,10 +162,13 @@ def estimate_suite(name: str, budget: str | None) -> None:
 
 
 def with_kept(table: RecordedTable, before: RecordedTable) -> RecordedTable:
-    """A table with the cells of its record before that it lacks, where these still hold."""
+    """A table with the cells of its record before that it lacks, those of them that still hold."""
+    if before.stale or before.budget != table.budget:
+        return table
     there = {(cell.row, cell.column) for cell in table.cells}
-    kept = [cell for cell in before.cells if (cell.row, cell.column) not in there]
-    if not kept or before.why_stale() or before.budget != table.budget:
+    others = [cell for cell in before.cells if (cell.row, cell.column) not in there]
+    kept = [cell for cell in others if _holds(cell, before)]
+    if not kept:
         return table
     cells = [*kept, *table.cells]
     machines = dict.fromkeys(each for each in (before.machine, table.machine) if each)
@@ -178,7 +182,15 @@ def with_kept(table: RecordedTable, before: RecordedTable) -> RecordedTable:
     return replace(both, depends=dependencies(points), settings=settings_of(both.suite_now, points))
 
 
-def record_other(name: str, machine: str) -> RecordedTable:
+def _holds(cell: RecordedCell, table: RecordedTable) -> bool:
+    """Whether a single cell of a record is not stale."""
+    alone = replace(table, cells=[cell])
+    points = alone.points
+    depends = {name: table.depends.get(name, "") for name in dependencies(points)}
+    return bool(points) and not replace(alone, depends=depends).why_stale()
+
+
+def record_other(name: str) -> RecordedTable:
     """Run the command of a table that is no suite's, which writes it, and record that."""
     command, started = OTHERS[name], time.monotonic()
     words = shlex.split(command)
@@ -186,7 +198,7 @@ def record_other(name: str, machine: str) -> RecordedTable:
     subprocess.run(program, cwd=DOCS.parent, check=True)
     return RecordedTable(
         **_about(name, command),
-        machine=machine,
+        machine=f"{processor_name()}, torch {version('torch')}",
         seconds=round(time.monotonic() - started, 1),
         depends=of_everything(),
     )
@@ -267,7 +279,7 @@ def main(argv: Sequence[str]) -> int:
             REPEATED.mkdir(exist_ok=True)
             again.write(REPEATED / f"{name}.json")
         elif name in OTHERS:
-            record_other(name, machine="").write(RECORDS / f"{name}.json")
+            record_other(name).write(RECORDS / f"{name}.json")
         else:
             table = record_suite(name, given.budget, given.runs, finished=given.finished)
             record = RECORDS / f"{name}.json"

@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional
 
 from statetrack.models import MODELS
+from statetrack.models._blocks import BlockModel
 from statetrack.models._layers import HeadNorm, RMSNorm, make_mlp, rms_norm
 from statetrack.models._settings import BlockSettings
 
@@ -79,3 +80,26 @@ def test_the_mlp_of_a_model_is_of_the_kind_of_its_settings(name: str) -> None:
     settings = kind.settings_class.model_validate({"mlp": 2.0, "mlp_kind": "swiglu"})
     parts = {type(part).__name__ for part in kind(settings, num_symbols=2, num_labels=2).modules()}
     assert "GatedMLP" in parts and "GELU" not in parts
+
+
+BLOCK_MODELS = [name for name, kind in MODELS.items() if issubclass(kind, BlockModel)]
+
+
+@pytest.mark.parametrize("name", BLOCK_MODELS)
+def test_what_depends_on_a_symbol_alone_is_computed_once_for_each(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Logits and gradients are those of a first block that reads position by position."""
+    kind = MODELS[name]
+    torch.manual_seed(0)
+    model = kind(kind.settings_class(), num_symbols=4, num_labels=3).double()
+    symbols, weights = torch.randint(4, (5, 7)), torch.randn(5, 7, 3, dtype=torch.float64)
+    found = [model(symbols)]
+    monkeypatch.setattr(BlockModel, "_embedded", lambda self, symbols: self.embedding(symbols))
+    found.append(model(symbols))
+    mine, theirs = (
+        [logits, *torch.autograd.grad((logits * weights).sum(), list(model.parameters()))]
+        for logits in found
+    )
+    tolerance = 1e-5 if kind.computes_in_float32 else 1e-10
+    torch.testing.assert_close(mine, theirs, rtol=tolerance, atol=tolerance)

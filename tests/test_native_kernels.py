@@ -204,6 +204,34 @@ def test_attention(shape, gates, shared, dtype, mapped, seed) -> None:
     assert_same_mapped(by_torch, by_loop, inputs, mapped[: len(inputs)])
 
 
+def until_ends(function: Function) -> Function:
+    """What is read of words that end at different positions, the first at once; no last state."""
+
+    def read(*inputs: Tensor) -> Tensor:
+        outputs, _ = function(*inputs)
+        words, steps = outputs.shape[:2]
+        ends = torch.arange(words).unsqueeze(1) * (steps // max(1, words - 1))
+        return outputs * (torch.arange(steps) < ends).to(outputs.dtype)[..., None, None]
+
+    return read
+
+
+@few
+@given(
+    st.tuples(small, lengths, small, small, sizes, sizes),
+    st.sampled_from(["none", "head"]),
+    dtypes,
+    st.integers(0, 9),
+)
+def test_what_follows_the_end_of_a_word_has_no_gradient(shape, gates, dtype, seed) -> None:
+    seeded(seed)
+    inputs = delta_inputs(shape, gates, dtype)
+    assert_same(until_ends(ops.delta_rule), until_ends(native.delta_rule), inputs)
+    queries, keys, values, _, _, state = inputs
+    by_key = [queries, keys[:, :, 0], values[:, :, 0], -(keys[:, :, 0] ** 2), state]
+    assert_same(until_ends(ops.gated_attention), until_ends(native.gated_attention), by_key)
+
+
 @few
 @given(st.tuples(small, lengths, small, sizes, sizes), dtypes, st.integers(0, 9))
 def test_attention_that_removes(shape, dtype, seed) -> None:

@@ -165,9 +165,24 @@ def test_a_budget_leaves_out_rows_and_columns_and_changes_columns() -> None:
     assert changed.columns == {"s": {"task": "s3", "train_length": "3"}}
 
 
+def test_a_cell_of_a_budget_counts_over_that_of_the_suite() -> None:
+    cells = {"p": {"a": {"hidden": 4, "steps": 7}, "b": {"steps": 9}}}
+    within = {"p": {"a": {"steps": 8, "hidden": None}}, "s": {"b": {"seeds": 3}}}
+    content = {**SMALL, "cells": cells, "budgets": {"minutes": {"says": "less", "cells": within}}}
+    changed = Suite.model_validate(content).within("minutes")
+    assert changed.cells == {"p": {"a": {"steps": 8}, "b": {"steps": 9}}, "s": {"b": {"seeds": 3}}}
+
+
+def test_a_budget_leaves_out_cells_of_its_rows_and_columns() -> None:
+    cells = {"p": {"a": {"steps": 7}}, "s": {"a": {"steps": 7}, "b": {"steps": 9}}}
+    assert with_budget(without=["a", "p"], cells=cells).cells == {"s": {"b": {"steps": 9}}}
+
+
 @pytest.mark.parametrize(
     ("budget", "message"),
     [
+        ({"cells": {"q": {"a": {}}}}, "'minutes', 'cells' names the column 'q'"),
+        ({"cells": {"p": {"c": {}}}}, "'minutes', 'cells', 'p' names the row 'c'"),
         ({"without": ["c"]}, "leaves out 'c', which is in neither 'models' nor 'tasks'"),
         ({"without": ["a", "b"]}, "leaves out all 'models', or all 'tasks'"),
         ({"tasks": {"q": {}}}, "names the column 'q', which is not in 'tasks'"),

@@ -200,6 +200,10 @@ def test_what_is_finished_stands_beside_what_was_recorded_before(
     assert both.why_stale() == [] and both.settings == table.settings
     assert script.with_kept(positive, replace(signs, stale=["nobody knows"])) == positive
     assert script.with_kept(positive, positive) == positive
+    other = {**table.settings.get("signs on parity", {}), "steps": 999}
+    changed = replace(table, settings={**table.settings, "signs on parity": other})
+    kept = script.with_kept(replace(table, cells=[]), changed)
+    assert [cell.row for cell in kept.cells] == ["positive"]
 
 
 def test_every_suite_of_published_numbers_is_told_of(

@@ -296,6 +296,7 @@ def test_without_the_papers_settings_a_failure_of_unfinished_training_says_nothi
     [
         ({"supervision": "last"}, "labels after the last symbol only, there after every symbol"),
         ({"train_length": "2-8"}, "trained on lengths 2-8 for 2-10"),
+        ({"train_length": "2-11"}, "trained on lengths 2-11 for 2-10"),
     ],
     ids=str,
 )
@@ -304,6 +305,11 @@ def test_another_question_is_not_comparable_even_with_the_same_number(
 ) -> None:
     found = compared(suite_of(minutes=minutes), result_of(1.0))
     assert (found.verdict, found.why) == ("not comparable", why)
+
+
+def test_with_a_label_after_every_symbol_shorter_words_are_no_other_question() -> None:
+    found = compared(suite_of(minutes={"train_length": "1-10"}), result_of(1.0))
+    assert found.verdict == "agrees"
 
 
 def test_what_a_table_is_unlike_is_not_comparable_with_its_text() -> None:

@@ -21,8 +21,10 @@ from torch import Tensor, nn
 from statetrack import ops
 from statetrack.models._base import RecurrentModel, State, WithTransition, through
 from statetrack.models._layers import (
+    RowsOfSymbols,
     WideLayerNorm,
     WithKernel,
+    at_symbols,
     compute_by,
     linear_maps,
     make_mlp,
@@ -31,6 +33,7 @@ from statetrack.models._layers import (
 from statetrack.models._settings import BlockSettings
 from statetrack.ops import (
     ColumnwiseOperators,
+    DenseOperators,
     DiagonalOperators,
     Operators,
     diagonal_operators,
@@ -126,6 +129,13 @@ class StagedMixer(Mixer[StateT], Generic[StateT, TermsT]):
             read.append(output)
         return torch.stack(read, 1), memory
 
+    def recur_by_symbol(
+        self, terms: TermsT, symbols: Tensor, memory: Any
+    ) -> tuple[TermsT, Any, Any]:
+        """The same of terms by symbol, [V, ...]; with what `finish` is to be given as terms."""
+        everywhere = at_symbols(terms, symbols)
+        return everywhere, *self.recur(everywhere, memory)
+
     @abc.abstractmethod
     def finish(self, read: Any, terms: TermsT, inputs: Tensor) -> Tensor:
         """Outputs [..., D] of what was read, at all positions or at one."""
@@ -133,8 +143,12 @@ class StagedMixer(Mixer[StateT], Generic[StateT, TermsT]):
     def scan(self, inputs: Tensor, state: StateT) -> tuple[Tensor, StateT]:
         """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
         window, memory = self.split(state)
-        terms, window = self.terms(inputs, window)
-        read, memory = self.recur(terms, memory)
+        if isinstance(inputs, RowsOfSymbols) and isinstance(window, tuple) and not window:
+            by_symbol, _ = self.terms(inputs.table, window)
+            terms, read, memory = self.recur_by_symbol(by_symbol, inputs.symbols, memory)
+        else:
+            terms, window = self.terms(inputs, window)
+            read, memory = self.recur(terms, memory)
         return self.finish(read, terms, inputs), self.join(window, memory)
 
     def step(self, inputs: Tensor, state: StateT) -> tuple[Tensor, StateT]:
@@ -178,6 +192,29 @@ class PlainMixer(AffineMixer[StateT, TermsT]):
     def join(self, window: Any, memory: Any) -> Any:
         """The memory."""
         return memory
+
+
+class DenseMixer(PlainMixer[Tensor, tuple[Tensor, Tensor]]):
+    """h_t = A_t h_{t-1} + u_t with full matrices: h [B, H] is the memory, and what is read."""
+
+    @ops.in_full_precision
+    def advance(self, terms: tuple[Tensor, Tensor], memory: Tensor) -> tuple[Tensor, Tensor]:
+        """h_t, twice, of A_t [B, H, H] and u_t [B, H]."""
+        matrices, added = terms
+        memory = (matrices @ memory.unsqueeze(-1)).squeeze(-1) + added
+        return memory, memory
+
+    def recur_by_symbol(
+        self, terms: tuple[Tensor, Tensor], symbols: Tensor, memory: Tensor
+    ) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
+        """All states [B, T, H], and the last one, by one product for all words of a symbol."""
+        matrices, added = terms
+        states = ops.dense_recurrence(matrices, symbols, memory, ops.lookup(added, symbols))
+        return terms, states.transpose(0, 1), states[-1]
+
+    def operators(self, terms: tuple[Tensor, Tensor]) -> Operators:
+        """The matrices of every position."""
+        return DenseOperators(terms[0].flatten(0, 1))
 
 
 class MatrixTerms(NamedTuple):
@@ -307,11 +344,18 @@ class BlockModel(RecurrentModel, Generic[SettingsT]):
         return torch.cat(logits, 1), state
 
     def _scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        stream, after = self.embedding(symbols), []
+        stream, after = self._embedded(symbols), []
         for block, own in zip(self._blocks(), state, strict=True):
             stream, own = block.scan(stream, own)
             after.append(own)
         return self.readout(self.norm(stream)), tuple(after)
+
+    def _embedded(self, symbols: Tensor) -> Tensor:
+        """The stream [B, T, D] of symbols [B, T], or [B, D] of [B]."""
+        if symbols.dim() == 1 or symbols.numel() <= self.num_symbols:
+            return through(self.embedding, symbols)
+        every = torch.arange(self.num_symbols, device=symbols.device)
+        return RowsOfSymbols.of(through(self.embedding, every), symbols)
 
     def forward(self, symbols: Tensor) -> Tensor:
         """Logits [B, T, C] of int64 symbols [B, T]."""
@@ -347,7 +391,11 @@ class Block(nn.Module):
     def scan(self, stream: Tensor, state: State) -> tuple[Tensor, State]:
         """The stream after this block, and the mixer's state: of [B, T, D], or [B, D] at once."""
         mixer = self.mixer.scan if stream.dim() == 3 else self.mixer.step
-        mixed, state = mixer(self.mixer_norm(stream), state)
+        if isinstance(stream, RowsOfSymbols):
+            inputs: Tensor = stream.mapped(self.mixer_norm)
+        else:
+            inputs = self.mixer_norm(stream)
+        mixed, state = mixer(inputs, state)
         return self._finish(stream, mixed), state
 
     def _finish(self, stream: Tensor, mixed: Tensor) -> Tensor:

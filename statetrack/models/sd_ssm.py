@@ -34,10 +34,10 @@ from torch.nn import functional
 
 from statetrack.algebra import Size, TransitionMatrices
 from statetrack.models._base import through
-from statetrack.models._blocks import BlockModel, PlainMixer
+from statetrack.models._blocks import BlockModel, DenseMixer
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_NORM, BlockSettings, NormKind
-from statetrack.ops import DenseOperators, in_full_precision, widened
+from statetrack.ops import in_full_precision, widened
 from statetrack.settings import option
 
 
@@ -63,7 +63,7 @@ class SDSSMSettings(BlockSettings):
         )
 
 
-class SDSSMMixer(PlainMixer[Tensor, tuple[Tensor, Tensor]]):
+class SDSSMMixer(DenseMixer):
     """The recurrence, its norm and its readout. Its state is h [B, N]."""
 
     def __init__(self, settings: SDSSMSettings) -> None:
@@ -89,17 +89,6 @@ class SDSSMMixer(PlainMixer[Tensor, tuple[Tensor, Tensor]]):
         shares = widened(self.selection(inputs)).softmax(-1)
         matrices = _columns_divided(shares, self.dictionary, self.power)
         return (matrices, added), window
-
-    @in_full_precision
-    def advance(self, terms: tuple[Tensor, Tensor], memory: Tensor) -> tuple[Tensor, Tensor]:
-        """A h + B x, twice."""
-        matrices, term = terms
-        memory = (matrices @ memory.unsqueeze(-1)).squeeze(-1) + term
-        return memory, memory
-
-    def operators(self, terms: tuple[Tensor, Tensor]) -> DenseOperators:
-        """A(x) of every position."""
-        return DenseOperators(terms[0].flatten(0, 1))
 
     def finish(self, read: Tensor, terms: tuple[Tensor, Tensor], inputs: Tensor) -> Tensor:
         """The states, normalised and mapped."""

@@ -32,6 +32,7 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from statetrack import ops
 from statetrack.algebra import Blocks, Size
 from statetrack.models._base import require_divisor
 from statetrack.models._blocks import AffineMixer, PostNormModel
@@ -133,6 +134,14 @@ class SliceMixer(AffineMixer[SliceState, Terms]):
             memory, _ = self.advance((here, None if states else start), memory)
             states.append(memory)
         return torch.stack(states, 1), memory
+
+    def recur_by_symbol(
+        self, terms: Terms, symbols: Tensor, memory: Tensor
+    ) -> tuple[Terms, Tensor, Tensor]:
+        """The same, by one block for each symbol."""
+        blocks = memory.unflatten(-1, self.blocks[:2])
+        states = ops.block_recurrence(terms[0], symbols, blocks).flatten(-2)
+        return terms, states.transpose(0, 1), states[-1]
 
     def operators(self, terms: Terms) -> Operators:
         """The blocks of every position."""

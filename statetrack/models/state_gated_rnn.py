@@ -35,7 +35,6 @@ from statetrack.models.token_gated_rnn import (
     OPEN_GATE,
     GatedRNNSettings,
     InputMatrices,
-    multiply,
 )
 from statetrack.ops import in_full_precision, widened
 from statetrack.settings import option
@@ -106,3 +105,8 @@ class StateGatedRNN(BlockModel[StateGatedRNNSettings]):
     family = "non-linear"
     source = "Chung, Choi & Kim 2026, arXiv:2605.07755"
     training_defaults = {"lrs": (3e-3,), "steps": 1000, "warmup": 0.1, "clip": 1.0}
+
+
+def multiply(matrices: Tensor, state: Tensor) -> Tensor:
+    """A(x_t) h_{t-1} [B, H] for every word: matrices [B, H, H], states [B, H]."""
+    return (matrices @ state.unsqueeze(-1)).squeeze(-1)

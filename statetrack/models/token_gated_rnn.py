@@ -30,10 +30,10 @@ from torch import Tensor, nn
 
 from statetrack.algebra import Affine, Size
 from statetrack.models._base import through
-from statetrack.models._blocks import BlockModel, PlainMixer
+from statetrack.models._blocks import BlockModel, DenseMixer
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_NORM, BlockSettings, NormKind
-from statetrack.ops import DenseOperators, Operators, in_full_precision, widened
+from statetrack.ops import widened
 from statetrack.settings import option
 
 OPEN_GATE = 2.0
@@ -77,12 +77,7 @@ class InputMatrices(nn.Module):
         return widened(matrices)
 
 
-def multiply(matrices: Tensor, state: Tensor) -> Tensor:
-    """A(x_t) h_{t-1} [B, H] for every word: matrices [B, H, H], states [B, H]."""
-    return (matrices @ state.unsqueeze(-1)).squeeze(-1)
-
-
-class TokenGatedMixer(PlainMixer[Tensor, tuple[Tensor, Tensor]]):
+class TokenGatedMixer(DenseMixer):
     """h_t = g(x_t) * (A(x_t) h_{t-1}) + b(x_t), from zeros."""
 
     def __init__(self, settings: TokenGatedRNNSettings) -> None:
@@ -104,17 +99,6 @@ class TokenGatedMixer(PlainMixer[Tensor, tuple[Tensor, Tensor]]):
         gates = torch.sigmoid(widened(self.gate(inputs)))
         matrices = gates.unsqueeze(-1) * self.matrices(inputs)
         return (matrices, widened(self.bias(inputs))), window
-
-    @in_full_precision
-    def advance(self, terms: tuple[Tensor, Tensor], memory: Tensor) -> tuple[Tensor, Tensor]:
-        """The next state [B, H], twice."""
-        matrix, bias = terms
-        memory = multiply(matrix, memory) + bias
-        return memory, memory
-
-    def operators(self, terms: tuple[Tensor, Tensor]) -> Operators:
-        """The matrices diag(g(x)) A(x) of every position."""
-        return DenseOperators(terms[0].flatten(0, 1))
 
     def finish(self, read: Tensor, terms: tuple[Tensor, Tensor], inputs: Tensor) -> Tensor:
         """The states, mapped."""

@@ -108,7 +108,7 @@ class PublishedTable(Settings):
 
 
 class Budget(Settings):
-    """What a budget lays over a suite: settings of points, of rows and of columns, and the test.
+    """What a budget lays over a suite: settings of points, rows, columns and cells, and the test.
 
     A setting of `null` takes away what the suite gives, so that its protocol or its default counts.
     A budget that names a protocol is trained as that says: how suite and rows train is left out,
@@ -122,6 +122,9 @@ class Budget(Settings):
     settings: dict[str, Any] = Field(default_factory=dict)
     models: dict[Name, dict[str, Any]] = Field(default_factory=dict)
     tasks: dict[Name, dict[str, Any]] = Field(default_factory=dict)
+    cells: dict[Name, dict[Name, dict[str, Any]]] = option(
+        {}, "Settings of single cells, over those that the suite gives for them."
+    )
     without: tuple[Name, ...] = option((), "Names under `models` and `tasks` that are left out.")
     length: int | None = option(None, "The length of the table, in place of the suite's.", min=1)
     samples: int | None = option(None, "Test words, in place of the suite's.", min=1)
@@ -152,8 +155,15 @@ class Budget(Settings):
                 if column not in self.without
             },
             "cells": {
-                column: {row: own for row, own in cells.items() if row not in self.without}
-                for column, cells in suite.cells.items()
+                column: {
+                    row: laid(given.get(row, {}), own.get(row, {}), ())
+                    for row in {**given, **own}
+                    if row not in self.without
+                }
+                for column, given, own in (
+                    (column, suite.cells.get(column, {}), self.cells.get(column, {}))
+                    for column in {**suite.cells, **self.cells}
+                )
                 if column not in self.without
             },
             **{name: value for name, value in in_place.items() if value is not None},
@@ -277,9 +287,13 @@ class Suite(Settings):
                     of = "models" if what == "row" else "tasks"
                     raise ValueError(f"'{where}' names the {what} '{name}', which is not in '{of}'")
 
-        require("cells", "column", self.cells, self.tasks)
-        for column, cells in self.cells.items():
-            require(f"cells', '{column}", "row", cells, self.models)
+        budgets = {f"budgets', '{name}": budget for name, budget in self.budgets.items()}
+        of_cells = {"cells": self.cells}
+        of_cells |= {f"{where}', 'cells": budget.cells for where, budget in budgets.items()}
+        for where, given in of_cells.items():
+            require(where, "column", given, self.tasks)
+            for column, cells in given.items():
+                require(f"{where}', '{column}", "row", cells, self.models)
         rows, tables = self.rows, [("published", self.published)]
         tables += [(f"tables, '{table.source}'", table.values) for table in self.tables]
         covers = {row: ours for table in self.tables for row, ours in table.covers.items()}
@@ -289,17 +303,16 @@ class Suite(Settings):
                 require(where, "column", values, self.tasks)
         if self.published and self.published_trust is None:
             raise ValueError("'published_trust' is missing: where the numbers were read")
-        for name, budget in self.budgets.items():
-            require(f"budgets', '{name}", "row", budget.models, self.models)
-            require(f"budgets', '{name}", "column", budget.tasks, self.tasks)
+        for where, budget in budgets.items():
+            require(where, "row", budget.models, self.models)
+            require(where, "column", budget.tasks, self.tasks)
             out = set(budget.without)
             if unknown := sorted(out - {*self.models, *self.tasks}):
                 raise ValueError(
-                    f"'budgets', '{name}' leaves out '{unknown[0]}', which is in neither 'models' "
-                    "nor 'tasks'"
+                    f"'{where}' leaves out '{unknown[0]}', which is in neither 'models' nor 'tasks'"
                 )
             if not (self.models.keys() - out and self.tasks.keys() - out):
-                raise ValueError(f"'budgets', '{name}' leaves out all 'models', or all 'tasks'")
+                raise ValueError(f"'{where}' leaves out all 'models', or all 'tasks'")
         return self
 
     @property

@@ -620,13 +620,18 @@ def _theorem(ours: Experiment, paper: Experiment | None) -> str:
 
 
 def _other_question(ours: Experiment, paper: Experiment) -> Iterator[str]:
-    """What the model is asked otherwise than in the paper: task, lengths, supervision."""
+    """What the model is asked otherwise than in the paper: task, lengths, supervision.
+
+    With a label after every symbol shorter words ask for nothing that longer ones do not.
+    """
     if current_name(ours.data.task) != current_name(paper.data.task):
         yield f"task {ours.data.task} for {paper.data.task}"
     if ours.data.words != paper.data.words:
         yield f"words '{ours.data.words}' for '{paper.data.words}'"
     here, there = words_and_lengths(ours), words_and_lengths(paper)
-    if str(here.lengths) != str(there.lengths):
+    every = here.supervision == there.supervision == "every"
+    same_longest = here.lengths.longest == there.lengths.longest
+    if str(here.lengths) != str(there.lengths) and not (every and same_longest):
         yield f"trained on lengths {here.lengths} for {there.lengths}"
     if here.supervision != there.supervision:
         said = {"every": "after every symbol", "last": "after the last symbol only"}

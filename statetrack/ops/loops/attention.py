@@ -17,6 +17,7 @@ from statetrack.ops.loops.matrix_states import (
     gains_of,
     kept_place,
     kept_row,
+    num_wanted,
     transposed,
 )
 from statetrack.ops.loops.vectors import (
@@ -144,6 +145,7 @@ def attention_backward(
     gates = np.empty(K + LANES, kept.dtype)
     for own in range(W * N):
         word, head = own // N, own % N
+        until = num_wanted(by_outputs, by_last, word, head, T, N, V)
         for column in range(0, V, LANES):
             _attention_by_values(
                 queries,
@@ -162,6 +164,7 @@ def attention_backward(
                 head,
                 column,
                 T,
+                until,
                 N,
                 M,
                 K,
@@ -194,6 +197,7 @@ def attention_backward(
                 first,
                 W,
                 T,
+                until,
                 N,
                 M,
                 K,
@@ -222,6 +226,7 @@ def _attention_by_values(
     head: int,
     column: int,
     T: int,
+    until: int,
     N: int,
     M: int,
     K: int,
@@ -237,7 +242,7 @@ def _attention_by_values(
         store(adjoint, i * LANES, splat(zero))
         if by_last.size > 0:
             store(adjoint, i * LANES, load_some(by_last, own + i * V, count))
-    for t in range(T - 1, -1, -1):
+    for t in range(until - 1, -1, -1):
         row = word * T + t
         query, key = row * strides[0] + shared, row * strides[1] + shared
         wanted = load_some(by_outputs, (row * N + head) * V + column, count)
@@ -291,6 +296,7 @@ def _attention_by_keys(
     first: int,
     W: int,
     T: int,
+    until: int,
     N: int,
     M: int,
     K: int,
@@ -304,8 +310,8 @@ def _attention_by_keys(
     own, size = word * N + head, V * LANES
     shared = (head * K if M > 1 else 0) + first
     transposed(by_last, (own * K + first) * V, V, count, V, adjoint)
-    for start in range((T - 1) // CHUNK * CHUNK, -1, -CHUNK):
-        length = min(CHUNK, T - start)
+    for start in range((until - 1) // CHUNK * CHUNK, -1, -CHUNK):
+        length = min(CHUNK, until - start)
         if start > 0:
             place = kept_place(own, start, T, K, V) + first * padded(V)
             transposed(kept, place, padded(V), count, V, states)

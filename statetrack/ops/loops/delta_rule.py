@@ -17,6 +17,7 @@ from statetrack.ops.loops.matrix_states import (
     gains_of,
     kept_place,
     kept_row,
+    num_wanted,
     transposed,
 )
 from statetrack.ops.loops.vectors import (
@@ -147,6 +148,7 @@ def delta_backward(
     gates = np.empty(K + LANES, kept.dtype)
     for own in range(W * N):
         word, head = own // N, own % N
+        until = num_wanted(by_outputs, by_last, word, head, T, N, V)
         for column in range(0, V, LANES):
             _delta_by_values(
                 queries,
@@ -164,6 +166,7 @@ def delta_backward(
                 head,
                 column,
                 T,
+                until,
                 N,
                 n,
                 K,
@@ -171,7 +174,7 @@ def delta_backward(
                 G,
                 strides,
             )
-        for t in range(T * n):
+        for t in range(until * n):
             found = splat(kept.dtype.type(0))
             place = kept_row(own, W * N, t, T, n, K, V)
             for column in range(0, V, LANES):
@@ -199,6 +202,7 @@ def delta_backward(
                 first,
                 W,
                 T,
+                until,
                 N,
                 n,
                 K,
@@ -226,6 +230,7 @@ def _delta_by_values(
     head: int,
     column: int,
     T: int,
+    until: int,
     N: int,
     n: int,
     K: int,
@@ -240,7 +245,7 @@ def _delta_by_values(
         store(adjoint, i * LANES, splat(zero))
         if by_last.size > 0:
             store(adjoint, i * LANES, load_some(by_last, own + i * V, count))
-    for t in range(T - 1, -1, -1):
+    for t in range(until - 1, -1, -1):
         row = word * T + t
         query = row * strides[0] + head * K
         key = row * strides[1] + ((n - 1) * N + head) * K
@@ -299,6 +304,7 @@ def _delta_by_keys(
     first: int,
     W: int,
     T: int,
+    until: int,
     N: int,
     n: int,
     K: int,
@@ -311,8 +317,8 @@ def _delta_by_keys(
     count = min(LANES, K - first)
     own, size = word * N + head, V * LANES
     transposed(by_last, (own * K + first) * V, V, count, V, adjoint)
-    for start in range((T - 1) // CHUNK * CHUNK, -1, -CHUNK):
-        length = min(CHUNK, T - start)
+    for start in range((until - 1) // CHUNK * CHUNK, -1, -CHUNK):
+        length = min(CHUNK, until - start)
         if start > 0:
             place = kept_place(own, start, T, K, V) + first * padded(V)
             transposed(kept, place, padded(V), count, V, states)

@@ -82,3 +82,21 @@ def add_gates(by_gates: Array, place: int, G: int, first: int, count: int, found
         add_at(by_gates, place, total(found))
     elif G > 1:
         store_some(by_gates, place + first, count, found)
+
+
+@compiled
+def num_wanted(
+    by_outputs: Array, by_last: Array, word: int, head: int, T: int, N: int, V: int
+) -> int:
+    """How many positions of a head have a gradient: those up to the last one whose is not 0.
+
+    Behind the end of a word none has one, and all gradients there stay zeros.
+    """
+    if by_last.size > 0:
+        return T
+    for t in range(T - 1, -1, -1):
+        place = ((word * T + t) * N + head) * V
+        for j in range(V):
+            if at(by_outputs, place + j) != 0:
+                return t + 1
+    return 0
