@@ -15,6 +15,7 @@ from statetrack.algebra import analyse
 from statetrack.errors import TaskError
 from statetrack.sources import Automaton, build_automaton, equivalent, minimise
 from statetrack.spec import golden_hash, load_task
+from tests.claims.cells import algebra_of
 
 
 def made(kind: str, **arguments: object) -> Automaton:
@@ -437,7 +438,7 @@ class TestShippedCascades:
     def test_their_monoids_have_the_groups_of_their_parts(
         self, name, size, groups, aperiodic, solvable
     ):
-        facts = analyse(load_task(name).automaton).monoid
+        facts = algebra_of(name).monoid
         assert size in (None, facts.size)
         assert [group.name for group in facts.subgroups if group.order > 1] == groups
         assert (facts.aperiodic, facts.solvable) == (aperiodic, solvable)
@@ -453,7 +454,7 @@ class TestShippedCascades:
     ],
 )
 def test_time_to_compute_does_not_change_the_largest_group(name, groups, solvable):
-    facts = analyse(load_task(name).automaton).monoid
+    facts = algebra_of(name).monoid
     assert facts.subgroups[0].name == groups
     assert facts.solvable == solvable
 

@@ -37,6 +37,7 @@ from statetrack.spec import TASKS, load_task
 from statetrack.sweep.machines import AnswerRow
 from tests.claims.attacking import word_that_cycles
 from tests.claims.building import built_model
+from tests.claims.cells import algebra_of
 from tests.claims.running import follow
 
 
@@ -67,7 +68,7 @@ GROUP_TASKS = {
 @pytest.mark.parametrize("task", GROUP_TASKS)
 def test_the_smallest_sizes_of_groups(task: str) -> None:
     block_size, factors, hidden = GROUP_TASKS[task]
-    algebra = analyse(load_task(task).automaton)
+    algebra = algebra_of(task)
     blocks = predict(algebra, "bilinear-block")
     assert (blocks.can, blocks.size, blocks.size_of) == ("yes", block_size, "block_size")
     assert blocks.smallest
@@ -83,7 +84,7 @@ def test_the_block_size_is_the_smallest_bound_under_which_kernels_meet_in_the_id
     task: str,
 ) -> None:
     """By characters, which know nothing of the states' space."""
-    algebra = analyse(load_task(task).automaton)
+    algebra = algebra_of(task)
     monoid = transition_monoid(algebra.machine.actions, MonoidBudget())
     assert monoid is not None
     irreducibles = real_irreducibles(Group(monoid.elements.astype(np.int64)))
@@ -98,7 +99,7 @@ def test_the_block_size_is_the_smallest_bound_under_which_kernels_meet_in_the_id
 
 @pytest.mark.parametrize("task", ["s3", "a5", "a4xz5", "product(s3,s3)", "z60"])
 def test_no_set_of_parts_with_a_smaller_sum_tells_all_elements_apart(task: str) -> None:
-    algebra = analyse(load_task(task).automaton)
+    algebra = algebra_of(task)
     monoid = transition_monoid(algebra.machine.actions, MonoidBudget())
     assert monoid is not None
     irreducibles = real_irreducibles(Group(monoid.elements.astype(np.int64)))
@@ -131,7 +132,7 @@ MERGED = {
 
 def test_five_points_need_larger_blocks_than_the_group_that_moves_them() -> None:
     """A5 has a faithful part of dimension 3, but no vector there is fixed where a point is."""
-    points, elements = analyse(MERGED["points of A5"]), analyse(load_task("a5").automaton)
+    points, elements = analyse(MERGED["points of A5"]), algebra_of("a5")
     assert points.monoid is not None and elements.monoid is not None
     assert points.monoid.size == elements.monoid.size == 60
     assert predict(points, "bilinear-block").size == 4
@@ -293,7 +294,7 @@ def labels_that_cycle(automaton: Automaton, most: int) -> list[int] | None:
 def test_models_whose_states_settle_are_refused_exactly_where_a_word_cycles() -> None:
     names = "s3 a5 permutation-reset flip-flop tomita-3 register modular-addition"
     for name in names.split():
-        algebra = analyse(load_task(name).automaton)
+        algebra = algebra_of(name)
         cycles = word_that_cycles(algebra) is not None
         for model in (told("minmax"), told("deltanet"), told("gated-deltanet")):
             assert (predict(algebra, model).can == "no") == cycles, (name, type(model).__name__)
@@ -351,7 +352,7 @@ def test_where_positive_gains_cannot_the_labels_of_a_repeated_symbol_cycle(task:
 def test_one_layer_of_gains_does_what_its_gains_can(
     task: str, positive: str, signs: str, turns: str
 ) -> None:
-    algebra = analyse(load_task(task).automaton)
+    algebra = algebra_of(task)
     found = [predict(algebra, model).can for model in COMMUTING]
     assert found == [positive, signs, turns, turns]
 
@@ -375,7 +376,7 @@ def test_stacks_follow_the_series_of_the_group() -> None:
         "turnstile": (("yes", 1), ("yes", 1), ("yes", 1)),
     }
     for task, answers in expected.items():
-        algebra = analyse(load_task(task).automaton)
+        algebra = algebra_of(task)
         found = [
             predict(algebra, told("mamba3", slowest=0)),
             predict(algebra, told("mamba", eigenvalues="signed")),
@@ -386,7 +387,7 @@ def test_stacks_follow_the_series_of_the_group() -> None:
 
 def test_what_is_hard_for_nc1_is_beyond_constant_depth() -> None:
     for task, expected in (("a5", "no"), ("s5-swaps", "no"), ("s4", "unknown")):
-        algebra = analyse(load_task(task).automaton)
+        algebra = algebra_of(task)
         for model in (
             told("transformer", bos=True),
             "hgrn",
@@ -416,13 +417,13 @@ def test_sizes_are_the_smallest_where_some_states_are_not_asked_for_too() -> Non
 
 
 def test_additive_terms_keep_what_can_be_and_make_sizes_open() -> None:
-    algebra = analyse(load_task("s4").automaton)
+    algebra = algebra_of("s4")
     without = predict(algebra, "bilinear-block")
     with_terms = predict(algebra, told("bilinear-block", additive="input"))
     assert (without.size, without.smallest) == (3, True)
     assert (with_terms.size, with_terms.smallest) == (3, False)
     assert predict(algebra, told("diagonal-complex", additive="input")).can == "no"
-    commuting = analyse(load_task("parity").automaton)
+    commuting = algebra_of("parity")
     assert predict(commuting, told("diagonal-real", additive="constant")).can == "yes"
 
 
@@ -476,7 +477,7 @@ def test_less_than_what_is_known_to_be_too_few_does_not_suffice() -> None:
 
 def test_every_registered_model_names_its_recurrence_which_answers_for_every_task() -> None:
     for task in (name for name in TASKS if load_task(name).has_automaton):
-        algebra = analyse(load_task(task).automaton)
+        algebra = algebra_of(task)
         for model in MODELS:
             recurrence = recurrence_of(told(model))
             assert recurrence is not None, model
@@ -490,7 +491,7 @@ def test_every_registered_model_names_its_recurrence_which_answers_for_every_tas
 
 
 def test_the_size_that_a_model_is_given_is_the_value_of_the_setting_that_counts() -> None:
-    algebras = [analyse(load_task(task).automaton) for task in ("s3", "parity", "flip-flop")]
+    algebras = [algebra_of(task) for task in ("s3", "parity", "flip-flop")]
     for model in MODELS:
         settings = told(model)
         for algebra in algebras:
@@ -521,7 +522,7 @@ def test_a_task_without_an_automaton_is_not_predicted() -> None:
 
 
 def test_a_name_that_no_model_has_is_refused_with_the_nearest() -> None:
-    algebra = analyse(load_task("parity").automaton)
+    algebra = algebra_of("parity")
     with pytest.raises(UnknownNameError, match="linear-attention"):
         predict(algebra, "linear-atention")
 
@@ -615,7 +616,7 @@ def test_predict_gives_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> N
     assert code == 0
     found = json.loads(written)
     for task, about in found.items():
-        algebra = analyse(load_task(task).automaton)
+        algebra = algebra_of(task)
         assert about["algebra"] == algebra.to_json()
         for model, prediction in about["predictions"].items():
             expected = predict(algebra, model)
@@ -666,7 +667,7 @@ def test_a_users_model_that_names_its_recurrence_is_predicted_as_one_of_this_pac
     needs = [predictions["bilinear-block"]["needs"][0] | {"setting": "width"}]
     expected = predictions["bilinear-block"] | {"size_of": "width", "needs": needs}
     assert predictions["own-blocks"] == expected
-    algebra = analyse(load_task("s4").automaton)
+    algebra = algebra_of("s4")
     answers = [predict(algebra, told("own-blocks", width=width)).answer for width in (2, 3)]
     assert answers == ["no", "yes"]
 
@@ -692,7 +693,7 @@ def test_one_bound_is_printed_everywhere(need, bounds, lack):
 
 def test_rotations_of_four_dimensions_hold_a5_and_not_s5() -> None:
     """What a mixer of two unit quaternions, x -> q x p*, can be: blocks of determinant 1."""
-    a5, s5 = (analyse(load_task(name).automaton) for name in ("a5", "s5-swaps"))
+    a5, s5 = (algebra_of(name) for name in ("a5", "s5-swaps"))
     for algebra, smallest in ((a5, 3), (s5, 4)):
         assert algebra.space is not None
         actions = algebra.machine.actions

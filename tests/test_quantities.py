@@ -17,7 +17,7 @@ from statetrack.algebra import (
 from statetrack.algebra.krohn_rhodes import cascade_of, holonomy_levels
 from statetrack.errors import TaskError
 from statetrack.sources import Automaton
-from statetrack.spec import load_task
+from tests.claims.cells import algebra_of
 
 
 def random_maps(number, most_states=4, most_actions=3):
@@ -158,7 +158,7 @@ def test_partial_permutations_have_group_complexity_1_at_most():
     [("s5", 1, (1, 1)), ("ends-with-ab", 2, (0, 0)), ("random-fsm", 4, (2, 3))],
 )
 def test_tasks_have_these_cascades(task, levels, groups):
-    cascade = analyse(load_task(task).automaton).cascade
+    cascade = algebra_of(task).cascade
     assert (cascade.levels, (cascade.fewest_groups, cascade.most_groups)) == (levels, groups)
 
 
@@ -296,7 +296,7 @@ def test_the_fewest_states_are_those_of_the_smallest_of_all_machines():
     [("flip-flop", 8, 3), ("s3-two-tokens", 42, 12), ("s4-fused-swaps", 72, 24), ("s3", 6, 6)],
 )
 def test_states_that_no_drawn_word_shows_need_not_be_kept(task, states, fewest):
-    algebra = analyse(load_task(task).automaton)
+    algebra = algebra_of(task)
     assert algebra.num_states == states and algebra.fewest_states == FewestStates(fewest, fewest)
 
 
@@ -316,7 +316,7 @@ def test_beyond_the_budget_of_the_search_there_are_bounds(monkeypatch):
 
 @pytest.mark.parametrize("task", ["s3", "cyclic", "a4"])
 def test_a_state_of_the_smallest_representation_is_right_up_to_the_horizon_of_its_margin(task):
-    algebra = analyse(load_task(task).automaton)
+    algebra = algebra_of(task)
     chosen, step = algebra.representation, 2.0**-7
     points, rows = chosen.points, chosen.readout.rows
     labels = algebra.machine.automaton.output
@@ -337,7 +337,7 @@ def test_a_state_of_the_smallest_representation_is_right_up_to_the_horizon_of_it
 
 
 def test_noise_is_within_the_margin_up_to_its_horizon_and_beyond_it_much_later():
-    algebra = analyse(load_task("modular-addition").automaton)
+    algebra = algebra_of("modular-addition")
     chosen, draw = algebra.representation, np.random.default_rng(0)
     points, rows = chosen.points, chosen.readout.rows
     labels, horizon = algebra.machine.automaton.output, int(algebra.horizons["noise"])
@@ -351,6 +351,6 @@ def test_noise_is_within_the_margin_up_to_its_horizon_and_beyond_it_much_later()
 
 
 def test_a_machine_that_is_no_group_has_no_margin_of_this_kind():
-    algebra = analyse(load_task("ends-with-ab").automaton)
+    algebra = algebra_of("ends-with-ab")
     assert algebra.representation is None and algebra.horizons is None
     assert algebra.to_json()["representation"] is None

@@ -14,7 +14,6 @@ import pytest
 from statetrack.algebra import (
     Group,
     MonoidBudget,
-    analyse,
     character_table,
     needed_machine,
     transition_monoid,
@@ -22,6 +21,7 @@ from statetrack.algebra import (
 from statetrack.algebra.representations import irreducible_parts, real_irreducibles
 from statetrack.sources import Automaton
 from statetrack.spec import load_task
+from tests.claims.cells import algebra_of
 
 
 def group_of(task: str) -> Group:
@@ -240,7 +240,7 @@ def test_dimensions_of_abelian_groups_are_those_of_their_characters(
 ) -> None:
     factors = ",".join(f"cyclic:n={modulus}" for modulus in moduli)
     task = f"product({factors})" if len(moduli) > 1 else factors
-    found = analyse(load_task(task).automaton).irreducibles
+    found = algebra_of(task).irreducibles
     expected = real_irreducibles(group_of(task))
     assert found is not None
     assert found.real == tuple(each.dimension for each in expected)

@@ -19,6 +19,7 @@ from statetrack.predicting import predict
 from statetrack.settings import Settings, build
 from statetrack.sources import Automaton, reachable
 from statetrack.spec import TASKS, load_task
+from tests.claims.cells import algebra_of
 
 SHIPPED = [name for name in TASKS if load_task(name).has_automaton]
 
@@ -26,7 +27,7 @@ SHIPPED = [name for name in TASKS if load_task(name).has_automaton]
 @pytest.fixture(scope="module")
 def algebras() -> dict[str, Algebra]:
     """The algebra of every shipped task that has an automaton."""
-    return {name: analyse(load_task(name).automaton) for name in SHIPPED}
+    return {name: algebra_of(name) for name in SHIPPED}
 
 
 def told(model: str, **options: Any) -> Settings:
@@ -230,7 +231,7 @@ def test_one_layer_of_hgrn_forgets_that_a_word_took_the_place_of_another_of_its_
             one, other = made(torch.tensor([often, [0, 1] * 20 + [1, 1] + often[42:]]))
         apart = (one - other).abs().amax(-1)
         assert apart[-1] < 1e-2 * apart.max(), seed
-    parity = analyse(load_task("parity").automaton)
+    parity = algebra_of("parity")
     assert predict(parity, told("hgrn", layers=1)).can == "no"
     assert predict(parity, "hgrn").can == "unknown"
 
@@ -362,7 +363,7 @@ def test_one_fixed_operator_is_refused_where_far_words_of_one_length_show_their_
             assert predict(algebra, "lru").can == predict(algebra, "s4d").can == "no"
     assert 5 < found < 48
     for task, expected in (("register", "no"), ("ends-with-ab", "unknown"), ("aa-star", "unknown")):
-        assert predict(analyse(load_task(task).automaton), "lru").can == expected, task
+        assert predict(algebra_of(task), "lru").can == expected, task
 
 
 def test_the_search_for_local_orders_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -421,7 +422,7 @@ def test_two_words_of_one_length_have_the_same_gains_and_differ_in_a_group(model
         one, other = gains(x + y + y + x), gains(y + x + y + x)
     assert torch.allclose(one, other, rtol=1e-6, atol=1e-12)
     for task, least, enough in (("s3", 2, 2), ("s4", 2, 3), ("cyclic:n=6", 1, 1)):
-        algebra = analyse(load_task(task).automaton)
+        algebra = algebra_of(task)
         need = predict(algebra, told("mamba3", slowest=0)).needs[0]
         assert (need.setting, need.least, need.value) == ("layers", least, enough), task
 
@@ -435,7 +436,7 @@ def test_one_layer_of_linear_attention_sees_counts_and_the_last_symbol() -> None
         one, other = made(torch.as_tensor(np.stack([word, mixed])))[:, -1]
     assert torch.allclose(one, other, rtol=1e-9, atol=1e-9)
     for task, expected in (("register", "no"), ("tomita-1", "yes"), ("ends-with-ab", "no")):
-        algebra = analyse(load_task(task).automaton)
+        algebra = algebra_of(task)
         assert predict(algebra, "linear-attention").can == expected, task
     assert predict(load_task("register"), told("linear-attention", layers=2)).can == "unknown"
 
@@ -573,7 +574,7 @@ def test_four_layers_of_reflections_follow_any_group_of_permutations() -> None:
 
 def test_directions_from_one_point_tell_the_points_of_a_sphere_apart() -> None:
     """A query reads X - A X, normalised by its length; it is 0 for the identity alone."""
-    space = analyse(load_task("s4").automaton).space
+    space = algebra_of("s4").space
     assert space is not None
     choice = space.with_smallest_largest(space.codimensions)
     assert choice is not None
@@ -607,20 +608,20 @@ def test_delta_rules_say_how_many_layers_take_the_place_of_more_factors() -> Non
         ("s4", 4, 2),
         ("a5", 4, 2),
     ):
-        found = predict(analyse(load_task(task).automaton), one)
+        found = predict(algebra_of(task), one)
         need = found.needs[0]
         assert (found.can, found.answer) == ("yes", "no"), task
         assert (need.setting, need.value, need.least) == ("layers", layers, least), task
     for task in ("parity", "s5-swaps"):
-        assert predict(analyse(load_task(task).automaton), one).answer == "yes", task
-    register = predict(analyse(load_task("register").automaton), "deltanet")
+        assert predict(algebra_of(task), one).answer == "yes", task
+    register = predict(algebra_of("register"), "deltanet")
     assert (register.can, register.size_of, register.size) == ("yes", "layers", 1)
 
 
 def test_more_layers_take_the_place_of_more_reflections() -> None:
-    found = predict(analyse(load_task("s5").automaton), "deltaproduct")
+    found = predict(algebra_of("s5"), "deltaproduct")
     assert (found.size_of, found.size, found.answer) == ("householders", 4, "unknown")
-    deeper = predict(analyse(load_task("s5").automaton), told("deltaproduct", layers=4))
+    deeper = predict(algebra_of("s5"), told("deltaproduct", layers=4))
     assert (deeper.can, deeper.size_of, deeper.size) == ("yes", "layers", 4)
 
 
@@ -695,7 +696,7 @@ def test_one_dimension_fewer_than_states_does_any_automaton(model: str) -> None:
 
 
 def test_the_width_that_an_affine_model_takes_is_named_where_it_is_too_narrow() -> None:
-    algebra = analyse(load_task("random-permutations").automaton)
+    algebra = algebra_of("random-permutations")
     found = predict(algebra, told("token-gated-rnn", width=4))
     assert (found.answer, [need.setting for need in found.needs]) == (
         "unknown",
@@ -729,7 +730,7 @@ def test_the_units_of_an_slstm_are_those_of_one_head(algebras: dict[str, Algebra
 def test_layers_of_signs_need_one_for_each_factor_of_two_in_an_order() -> None:
     signed = told("mamba", eigenvalues="signed")
     for task, layers in (("parity", 1), ("cyclic:n=4", 2), ("cyclic:n=8", 3), ("quaternion", 2)):
-        found = predict(analyse(load_task(task).automaton), signed)
+        found = predict(algebra_of(task), signed)
         assert (found.size_of, found.size, found.smallest) == ("layers", layers, True), task
 
 

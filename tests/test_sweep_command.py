@@ -13,7 +13,7 @@ import yaml
 from rich.console import Console
 
 from statetrack.cli import app
-from statetrack.cli._sweeping import SweepProgress, chosen_names, clock
+from statetrack.cli._sweeping import SweepProgress, chosen_names, clock, models_of_rows
 from statetrack.cli.sweep import made_suite, settings_and_axes, task_names
 from statetrack.errors import RunError, SettingsError, StatetrackError
 from statetrack.runs import Run, locking, newest_step
@@ -345,6 +345,16 @@ def test_a_sweep_that_cannot_be_is_one_line(
 ) -> None:
     assert message in complaint(capsys, "sweep", *argv)
     assert not Path("sweeps").exists()
+
+
+def test_a_name_that_begins_another_takes_its_own_rows_alone():
+    models = {"signs": "diagonal-real", "signs, fixed": "diagonal-real", "other": "lstm"}
+    suite = Suite(title="Signs", models=models, tasks={"parity": "parity"}, axes={"hidden": [2, 4]})
+    names = models_of_rows(suite)
+    assert len(names) == 6
+    assert chosen_names(["signs"], names, "--rows") == ["signs, hidden=2", "signs, hidden=4"]
+    fixed = ["signs, fixed, hidden=2", "signs, fixed, hidden=4"]
+    assert chosen_names(["signs, fixed"], names, "--rows") == fixed
 
 
 def test_names_are_chosen_by_themselves_and_by_their_model() -> None:

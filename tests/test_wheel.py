@@ -25,13 +25,10 @@ ROOT = Path(__file__).parent.parent
 SharedFolder = Callable[[str, Callable[[Path], None]], Path]
 
 USE_EVERYTHING = """
-import json, sys
-sys.modules["numba"] = None  # the example of the library compiles the loops of the wheel
+import json
 from statetrack.cli.app import run
-import statetrack
 from statetrack import MODELS, load_task
 from statetrack.spec import TASKS
-assert "SITE" in statetrack.__file__, statetrack.__file__
 for name in TASKS:
     load_task(name).sample(4, length=20, seed=0)
 for task in ("parity", "s5", "adder", "dyck-1", "anbn"):  # of every kind of source
@@ -105,25 +102,15 @@ def _run(site: Path, folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_the_wheel_has_every_model_and_task_and_trains_them(site: Path, tmp_path: Path) -> None:
-    *_, listed = _run(site, tmp_path, "-c", USE_EVERYTHING).splitlines()
-    assert json.loads(listed) == {"models": list(MODELS), "tasks": list(TASKS)}
-    assert len(list(tmp_path.glob("r/*/eval.jsonl"))) == 5
-
-
 MAKE_A_PAGE = """
-import statetrack
 from statetrack.report.wanted import Report
 from statetrack.report.html import page
-assert "SITE" in statetrack.__file__, statetrack.__file__
 print(page(Report(title="None", entries=(), row_names=(), column_names=(), length=0)))
 """
 
 
-def test_the_wheel_makes_the_page_of_a_report(site: Path, tmp_path: Path) -> None:
-    made = _run(site, tmp_path, "-c", MAKE_A_PAGE)
-    assert made.startswith("<!doctype html>") and "Content-Security-Policy" in made
-    assert "prefers-color-scheme" in made and "showModal" in made
+NEXT = "--- next program ---"
+"""The line between what two programs print."""
 
 
 @pytest.fixture(scope="module")
@@ -135,11 +122,34 @@ def example(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_the_example_of_the_library_runs_as_typed(site: Path, example: Path) -> None:
-    printed = _run(site, example.parent, example.name).splitlines()
-    assert [line.split()[0] for line in printed] == ["Fit(steps=300,", "1.0", "1.0", "1.0"]
+@pytest.fixture(scope="module")
+def printed(site: Path, example: Path) -> list[str]:
+    """What one process prints: by the example, then by the page, then by all models and tasks."""
+    programs = [example.read_text(encoding="utf-8"), MAKE_A_PAGE, USE_EVERYTHING]
+    where = "import statetrack; assert 'SITE' in statetrack.__file__, statetrack.__file__"
+    program = f"\nprint({NEXT!r})\n".join([where, *programs])
+    return _run(site, example.parent, "-c", program).split(f"{NEXT}\n")[1:]
+
+
+def test_the_example_of_the_library_runs_as_typed(printed: list[str], example: Path) -> None:
+    lines = printed[0].splitlines()
+    assert [line.split()[0] for line in lines] == ["Fit(steps=300,", "1.0", "1.0", "1.0"]
     (run,) = (example.parent / "runs").iterdir()
     assert run.name.startswith("bilinear-block_s3_") and (run / "eval.jsonl").exists()
+
+
+def test_the_wheel_makes_the_page_of_a_report(printed: list[str]) -> None:
+    made = printed[1]
+    assert made.startswith("<!doctype html>") and "Content-Security-Policy" in made
+    assert "prefers-color-scheme" in made and "showModal" in made
+
+
+def test_the_wheel_has_every_model_and_task_and_trains_them(
+    printed: list[str], example: Path
+) -> None:
+    *_, listed = printed[2].splitlines()
+    assert json.loads(listed) == {"models": list(MODELS), "tasks": list(TASKS)}
+    assert len(list(example.parent.glob("r/*/eval.jsonl"))) == 5
 
 
 REVEALED = {
@@ -173,5 +183,5 @@ def test_the_example_of_the_library_is_typed(
     assert pytestconfig.cache is not None
     cache = pytestconfig.cache.mkdir("mypy")  # kept
     mypy = ["-m", "mypy", "--strict", "--cache-dir", str(cache), "revealing.py"]
-    printed = _run(site, example.parent, *mypy)
-    assert re.findall(r'Revealed type is "(.+)"', printed) == [*REVEALED.values()]
+    told = _run(site, example.parent, *mypy)
+    assert re.findall(r'Revealed type is "(.+)"', told) == [*REVEALED.values()]

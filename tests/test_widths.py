@@ -20,6 +20,7 @@ from statetrack.predicting import predict
 from statetrack.settings import build
 from statetrack.sources import Automaton
 from statetrack.spec import load_task
+from tests.claims.cells import algebra_of
 
 EIGHT_VALUES = Automaton([[*range(8), state] for state in range(8)])
 """A register: eight symbols write a value, one keeps it."""
@@ -80,7 +81,7 @@ def test_groups_of_mathieu_take_one_dimension_less_than_they_have_points() -> No
 
 
 def test_where_bounds_do_not_meet_both_are_printed() -> None:
-    algebra = analyse(load_task("tomita-3").automaton)
+    algebra = algebra_of("tomita-3")
     for model, least, enough in (("bilinear", 3, 4), ("bilinear-block", 2, 3)):
         found = predict(algebra, model)
         (need,) = found.needs
@@ -243,7 +244,7 @@ RANKS = {
 def test_terms_of_real_complex_and_quaternionic_parts_span_their_operators(task: str) -> None:
     """d^2, 3/4 d^2 and 1/2 d^2 terms, with gains for every symbol."""
     rank, (dimension, commuting) = RANKS[task]
-    algebra = analyse(load_task(task).automaton)
+    algebra = algebra_of(task)
     assert algebra.space is not None
     assert predict(algebra, "bilinear-cp").size == rank
     part = next(each for each in algebra.space.parts if each.dimension == dimension)
@@ -317,7 +318,7 @@ def test_optimisation_finds_models_of_the_printed_width_and_none_that_are_narrow
 
 def test_completions_do_as_the_machine_does_wherever_words_are_drawn() -> None:
     for name in ("flip-flop", "modular-arithmetic-left-to-right", "s3-two-tokens"):
-        machine = analyse(load_task(name).automaton).machine
+        machine = algebra_of(name).machine
         kept = np.flatnonzero(machine.live)
         assert len(list(completions(machine))) >= 2
         for spaces in completions(machine):

@@ -209,6 +209,14 @@ def chosen_names(given: Sequence[str] | None, names: Mapping[str, str], option: 
     return [name for name, other in names.items() if name in asked or other in asked]
 
 
+def models_of_rows(suite: sweep.Suite) -> dict[str, str]:
+    """The name of a suite's model for each of its rows, which add the values of axes to it."""
+    return {
+        row: max((name for name in suite.models if f"{row}, ".startswith(f"{name}, ")), key=len)
+        for row in suite.rows
+    }
+
+
 def _spaced(name: str) -> str:
     """A name with one space behind every comma."""
     return ", ".join(part.strip() for part in name.split(","))
@@ -239,11 +247,7 @@ def run(given: Mapping[str, Any], **asked_for: Any) -> None:
     if asked.dry_run:
         note(f"timing a few steps of every kind of point: about {sweep.BUDGET:g} s at most")
     suite = asked.suite
-    models = {
-        name: next(each for each in suite.models if name == each or name.startswith(f"{each}, "))
-        for name in suite.rows
-    }
-    rows = chosen_names(asked.rows, models, "--rows")
+    rows = chosen_names(asked.rows, models_of_rows(suite), "--rows")
     columns = chosen_names(asked.columns, {name: name for name in suite.columns}, "--columns")
     every_point = sweep.points_of(suite, asked.folder, {}, to_train=False)
     points = [point for point in every_point if point.row in rows and point.column in columns]

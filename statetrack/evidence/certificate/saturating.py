@@ -36,6 +36,7 @@ from typing import Final, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from statetrack.evidence.budget import BOX, MULTIPLICATION, SearchBudget
@@ -385,13 +386,20 @@ class Cover:
         left = ~contained(images, Box(self.lower[own], self.upper[own]))
         images = images.part(left)
         images = images.part(images.radius.sum(-1).argsort(descending=True))
-        while len(images.lower) and self.num_boxes < self.most_boxes:
-            new = images.part(slice(1)).grown(self.grown[state])
-            self.lower = torch.cat([self.lower, new.lower])
-            self.upper = torch.cat([self.upper, new.upper])
-            self.states = torch.cat([self.states, torch.tensor([state])])
-            left = ~contained(images, new)
-            images = images.part(left)
+        lower, upper, grown = (each.numpy() for each in (*images, self.grown[state]))
+        new: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
+        while len(lower) and self.num_boxes + len(new) < self.most_boxes:
+            low, high = lower[0] - grown, upper[0] + grown
+            new.append((low, high))
+            left_over = ~((lower >= low) & (upper <= high)).all(
+                -1
+            )  # also where bounds are no numbers
+            lower, upper = lower[left_over], upper[left_over]
+        if new:
+            lower, upper = (np.stack(bounds) for bounds in zip(*new, strict=True))
+            self.lower = torch.cat([self.lower, torch.from_numpy(lower)])
+            self.upper = torch.cat([self.upper, torch.from_numpy(upper)])
+            self.states = torch.cat([self.states, torch.full((len(new),), state)])
 
 
 def contained(inner: Box, outer: Box) -> Tensor:
