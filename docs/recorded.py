@@ -167,7 +167,10 @@ def with_kept(table: RecordedTable, before: RecordedTable) -> RecordedTable:
         return table
     there = {(cell.row, cell.column) for cell in table.cells}
     others = [cell for cell in before.cells if (cell.row, cell.column) not in there]
-    kept = [cell for cell in others if _holds(cell, before)]
+    if before.why_stale():
+        others = [cell for cell in others if _holds(cell, before)]  # each takes a second
+    wanted = {(point.row, point.column) for point in before.points}
+    kept = [cell for cell in others if (cell.row, cell.column) in wanted]
     if not kept:
         return table
     cells = [*kept, *table.cells]
