@@ -10,18 +10,23 @@ one name to code for different types.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import filelock
 import numba
+import torch
 from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from torch import Tensor
+
+from statetrack.ops.loops.memory import Address
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
@@ -29,15 +34,81 @@ _LOG = logging.getLogger("statetrack")
 _LONGEST_WAIT = 10.0  # seconds for another process that reads or writes, which takes milliseconds
 
 
-def compiled(function: FunctionT) -> FunctionT:
-    """The function, compiled when it is first called, and kept on disk where one can write."""
+def loop(function: Callable[..., None]) -> Callable[..., None]:
+    """The function, called from Python with tensors, and compiled for their type at first.
+
+    Tensors are contiguous, all of one type but those of whole numbers (int64), and None stands for
+    one that there is not; the other arguments are numbers, and tuples of whole numbers.
+    """
+    dispatcher = _compiled(function, from_python=True)
+    entries: dict[torch.dtype, Callable[..., None]] = {}
+
+    @wraps(function)
+    def called(*given: Any) -> None:
+        kinds = {each.dtype for each in given if isinstance(each, Tensor)} - {torch.int64}
+        assert len(kinds) == 1, f"tensors of one type, not {kinds}"
+        (dtype,) = kinds
+        if dtype not in entries:
+            with _no_garbage_collected():
+                entries[dtype] = dispatcher.compile(tuple(_type(each, dtype) for each in given))
+        entries[dtype](*[_in_c(each) for each in given])
+
+    return called
+
+
+def part(function: FunctionT) -> FunctionT:
+    """A function that loops call: addresses of numbers (`Array`), numbers and tuples of both."""
+    return cast(FunctionT, _compiled(function, from_python=False))
+
+
+@contextmanager
+def _no_garbage_collected() -> Iterator[None]:
+    """Numba makes many objects and no garbage to speak of: to search it is a tenth of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _in_c(given: Any) -> Any:
+    """The address of a tensor, 0 of none, and any other argument."""
+    if isinstance(given, Tensor):
+        return given.data_ptr()
+    return 0 if given is None else given
+
+
+def _type(given: Any, dtype: torch.dtype) -> Any:
+    """What a loop gets for what it is given."""
+    if given is None or isinstance(given, Tensor):
+        whole = given is not None and given.dtype == torch.int64
+        return Address(types.int64 if whole else _TYPES[dtype])
+    if isinstance(given, tuple):
+        return types.UniTuple(types.int64, len(given))
+    return _TYPES[type(given)]
+
+
+_TYPES = {
+    torch.float32: types.float32,
+    torch.float64: types.float64,
+    bool: types.boolean,
+    int: types.int64,
+    float: types.float64,
+}
+
+
+def _compiled(function: Callable[..., Any], *, from_python: bool) -> Any:
+    """The function, kept on disk where one can write."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+    options |= {"no_cpython_wrapper": not from_python, "no_cfunc_wrapper": True}
     result: Any = _of_general_types(numba.njit(**options)(function))
     try:
         result._cache = _MachineCode(function)
     except RuntimeError as problem:  # numba found no folder that can be written
         _LOG.debug("compiled loops are not kept: %s", problem)
-    return cast(FunctionT, result)
+    return result
 
 
 def _of_general_types(dispatcher: Any) -> Any:
@@ -58,11 +129,6 @@ def _of_general_types(dispatcher: Any) -> Any:
 
     dispatcher.get_call_template = of_general_types
     return dispatcher
-
-
-def intrinsic(function: FunctionT) -> Any:
-    """A function whose code is written in LLVM's instructions."""
-    return numba.extending.intrinsic(function)
 
 
 # --- on disk ---
