@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,17 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _algebras_are_kept() -> Iterator[None]:
+    """The algebra of a shipped task, which many tests ask for, is computed once in a process."""
+    from statetrack import predicting
+
+    kept = lru_cache(maxsize=128)(predicting.algebra_of.__wrapped__)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(predicting, "algebra_of", kept)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")
