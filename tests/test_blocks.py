@@ -82,17 +82,18 @@ def test_the_mlp_of_a_model_is_of_the_kind_of_its_settings(name: str) -> None:
     assert "GatedMLP" in parts and "GELU" not in parts
 
 
-BLOCK_MODELS = [name for name, kind in MODELS.items() if issubclass(kind, BlockModel)]
+BLOCK_MODELS = [(name, {}) for name, kind in MODELS.items() if issubclass(kind, BlockModel)]
 
 
-@pytest.mark.parametrize("name", BLOCK_MODELS)
+@pytest.mark.parametrize(("name", "given"), [*BLOCK_MODELS, ("pd-ssm", {"one_hot": "rows"})])
 def test_what_depends_on_a_symbol_alone_is_computed_once_for_each(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, given: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Logits and gradients are those of a first block that reads position by position."""
     kind = MODELS[name]
     torch.manual_seed(0)
-    model = kind(kind.settings_class(), num_symbols=4, num_labels=3).double()
+    settings = kind.settings_class.model_validate(given)
+    model = kind(settings, num_symbols=4, num_labels=3).double()
     symbols, weights = torch.randint(4, (5, 7)), torch.randn(5, 7, 3, dtype=torch.float64)
     found = [model(symbols)]
     monkeypatch.setattr(BlockModel, "_embedded", lambda self, symbols: self.embedding(symbols))

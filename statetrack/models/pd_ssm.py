@@ -41,6 +41,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from statetrack import ops
 from statetrack.algebra import OneHotTimesDiagonal, Size
 from statetrack.models._blocks import PlainMixer, PostNormModel
 from statetrack.models._registry import MODELS
@@ -130,6 +131,20 @@ class PDSSMMixer(PlainMixer[Tensor, Terms]):
         moved = _turned(gain, move @ memory) if self.rows else move @ _turned(gain, memory)
         memory = moved + term
         return memory, memory
+
+    def recur_by_symbol(
+        self, terms: Terms, symbols: Tensor, memory: Tensor
+    ) -> tuple[Terms, Tensor, Tensor]:
+        """All states [B, T, N, 2], and the last one, by a real matrix for each symbol."""
+        moves, gains, added = terms
+        turned = torch.stack([-gains[..., 1], gains[..., 0]], -1)
+        turns = torch.stack([gains, turned], -1)  # [V, N, 2 to, 2 from]
+        products = "vnm,vncd->vncmd" if self.rows else "vnm,vmcd->vncmd"
+        matrices = torch.einsum(products, moves, turns).flatten(3).flatten(1, 2)
+        term = ops.lookup(added.flatten(1), symbols)
+        states = ops.dense_recurrence(matrices, symbols, memory.flatten(1), term)
+        states = states.unflatten(-1, memory.shape[1:])
+        return terms, states.transpose(0, 1), states[-1]
 
     def operators(self, terms: Terms) -> Operators:
         """P(x) D(x) of every position (D P for rows); no gradient reaches the dictionary."""

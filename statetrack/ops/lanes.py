@@ -14,6 +14,9 @@ from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
+from torch._C import _functorch
+from torch._functorch.autograd_function import VmapInfo
+from torch._functorch.pyfunctorch import VmapInterpreter, retrieve_current_functorch_interpreter
 from torch.autograd.function import once_differentiable
 
 EXPONENTS = {
@@ -29,8 +32,33 @@ Result = TypeVar("Result")
 
 
 def apply(function: type[torch.autograd.Function], *arguments: Any) -> Any:
-    """The typed results of an autograd function; its own `apply` is untyped."""
-    return function.apply(*arguments)
+    """The results of an autograd function, in `vmap` by its own rule.
+
+    torch finds that rule too, but takes 0.3 ms of Python for it: as long as a small loop runs.
+    """
+    if not torch._C._are_functorch_transforms_active():
+        return function.apply(*arguments)
+    interpreter = retrieve_current_functorch_interpreter()
+    level = interpreter.level()
+    parts, axes = zip(*(_without_axis(part, level) for part in arguments), strict=True)
+    if not isinstance(interpreter, VmapInterpreter) or all(axis is None for axis in axes):
+        return function.apply(*arguments)
+    info = VmapInfo(interpreter.batch_size(), interpreter.randomness())
+    with interpreter.lower():
+        results, mapped = function.vmap(info, axes, *parts)
+    if isinstance(results, Tensor):
+        return _functorch._add_batch_dim(results, mapped, level)
+    pairs = zip(results, mapped, strict=True)
+    return tuple(_functorch._add_batch_dim(part, axis, level) for part, axis in pairs)
+
+
+def _without_axis(argument: Any, level: int) -> tuple[Any, int | None]:
+    """A tensor without the axis that `vmap` at a level maps, and that axis; others as they are."""
+    if not isinstance(argument, Tensor) or not _functorch.is_batchedtensor(argument):
+        return argument, None
+    if _functorch.maybe_get_level(argument) != level:
+        return argument, None
+    return _functorch.get_unwrapped(argument), _functorch.maybe_get_bdim(argument)
 
 
 def in_lanes(tensor: Tensor, own: int, axis: int = 0) -> Tensor:

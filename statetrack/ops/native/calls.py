@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -50,7 +51,8 @@ def loops(family: str) -> Any:
 Tensors = tuple[Tensor | None, ...]
 
 
-class Loop(NamedTuple):
+@dataclass(frozen=True)
+class Loop:
     """A loop and its backward pass; all tensors have an axis of words or lanes first.
 
     `forward` gives the results of tensors and whether to keep what the backward pass needs, and
