@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,17 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _algebras_are_kept() -> Iterator[None]:
+    """The algebra of a shipped task, which many tests ask for, is computed once in a process."""
+    from statetrack import predicting
+
+    kept = lru_cache(maxsize=128)(predicting.algebra_of.__wrapped__)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(predicting, "algebra_of", kept)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -77,6 +89,18 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in config.getoption("--without"):
         assert name not in sys.modules, f"{name} is imported before the tests"
         sys.modules[name] = None  # type: ignore[assignment]
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Of two processes of all tests, the second imports from the last module on.
+
+    So each compiles half of the modules in a new clone, and reads what the other compiled.
+    """
+    here = Path(__file__).parent
+    second = os.environ.get("PYTEST_XDIST_WORKER") == "gw1"
+    if second and [Path(given).resolve() for given in session.config.args] == [here]:
+        for path in sorted(here.glob("test_*.py"), reverse=True):
+            import_module(path.stem)
 
 
 def pytest_collection_finish() -> None:

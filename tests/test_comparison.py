@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from statetrack import algebra
+from statetrack import predicting
 from statetrack.algebra import analyse
 from statetrack.cli.app import run
 from statetrack.evidence import Evidence, Failure
@@ -492,8 +492,8 @@ def test_rows_are_sorted_by_task_then_model():
 
 def test_a_task_that_runs_share_is_analysed_once(monkeypatch):
     analysed = []
-    whole = algebra.analyse
-    monkeypatch.setattr(algebra, "analyse", lambda a: analysed.append(a) or whole(a))
+    whole = predicting.algebra_of
+    monkeypatch.setattr(predicting, "algebra_of", lambda a: analysed.append(a) or whole(a))
     for name in "abc":
         make_run(name, *CAN, RIGHT)
     compare(find_run_folders([Path("runs")]))

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import subprocess
 import sys
 import unittest
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -793,93 +793,125 @@ def test_without_gradients_nothing_is_kept(function) -> None:
 
 
 LOOP = """
-from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.compiling import loop
+from statetrack.ops.loops.counting import up_to
+from statetrack.ops.loops.memory import at, put
 
 
-@compiled
-def doubled(number):
-    return number + number
+@loop
+def double(numbers, found, count):
+    for n in up_to(count):
+        put(found, n, at(numbers, n) + at(numbers, n))
 """
 
 
-def loop_in(folder: Path) -> Any:
-    """A compiled function of a file of its own, as after a start of the process."""
+@pytest.fixture
+def cache_folder(tmp_path, monkeypatch) -> Iterator[Path]:
+    """Where numba is told to keep machine code."""
+    import numba
+
+    with monkeypatch.context() as patch:
+        patch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kept"))
+        numba.config.reload_config()
+        yield tmp_path / "kept"
+    numba.config.reload_config()
+
+
+def double(folder: Path) -> bool:
+    """Double numbers by a loop of a file of its own, as after a start of the process.
+
+    Whether it was compiled, and not found on disk.
+    """
+    from statetrack.ops.loops import compiling
+
+    folder.mkdir(exist_ok=True)
     file = folder / "doubling.py"
     file.write_text(LOOP)
     spec = importlib.util.spec_from_file_location("doubling", file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.doubled
+    numbers, found = torch.arange(3.0), torch.zeros(3)
+    compiling._announce.cache_clear()
+    module.double(numbers, found, 3)
+    assert found.tolist() == [0, 2, 4]
+    return compiling._announce.cache_info().currsize == 1
 
 
-def test_the_first_compilation_is_announced_and_only_that(tmp_path) -> None:
-    from statetrack.ops.loops import compiling
-
-    def use_loop() -> None:
-        compiling._announce.cache_clear()
-        loop = loop_in(tmp_path)
-        assert (loop(3), loop(2), loop(1.5)) == (6, 4, 3.0)
-
+def test_the_first_compilation_is_announced_and_only_that(tmp_path, cache_folder) -> None:
     case = unittest.TestCase()
     with case.assertLogs("statetrack", "INFO") as told:
-        use_loop()
+        assert double(tmp_path)
     (line,) = (record.getMessage() for record in told.records)
     assert line == "compiling loops for this machine, once: 5 to 20 seconds"
     with case.assertNoLogs("statetrack", "INFO"):
-        use_loop()
+        assert not double(tmp_path)
 
 
-def test_machine_code_of_a_folder_that_cannot_be_written_is_the_users(
-    tmp_path, monkeypatch
+def test_a_loop_takes_tensors_of_one_type_only(tmp_path) -> None:
+    from statetrack.ops.loops import compiling
+
+    numbers, found = torch.zeros(3), torch.zeros(3, dtype=torch.float64)
+    with pytest.raises(AssertionError, match="tensors of one type"):
+        compiling.loop(lambda *given: None)(numbers, found, 3)
+
+
+def test_another_checkout_uses_the_machine_code_of_the_same_loops(tmp_path, cache_folder) -> None:
+    assert [double(tmp_path / name) for name in ("one", "two")] == [True, False]
+    (folder,) = (cache_folder / "statetrack" / "loops").iterdir()
+    assert list(folder.glob("doubling*.nbi"))
+    assert not [*tmp_path.glob("one/**/*.nbi"), *tmp_path.glob("two/**/*.nbi")]
+
+
+def test_machine_code_of_other_loops_is_not_used(tmp_path, cache_folder, monkeypatch) -> None:
+    from statetrack.ops.loops import compiling
+
+    for version, compiles in (("a", True), ("b", True), ("a", False)):
+        monkeypatch.setattr(compiling, "_fingerprint", lambda version=version: version * 64)
+        assert double(tmp_path) == compiles
+
+
+def test_folders_of_other_loops_are_kept_that_were_used_last(
+    tmp_path, cache_folder, monkeypatch
 ) -> None:
-    package = tmp_path / "package"
-    package.mkdir()
-    (package / "__pycache__").write_text("a file where numba wants a folder")
+    from statetrack.ops.loops import compiling
+
+    folder = cache_folder / "statetrack" / "loops"
+    for used in range(compiling._FOLDERS + 2):
+        (folder / str(used) / "code").mkdir(parents=True)
+        os.utime(folder / str(used), (used, used))
+    double(tmp_path)
+    kept = {path.name for path in folder.iterdir()} - {compiling._fingerprint()[:16]}
+    assert kept == {str(used) for used in range(3, compiling._FOLDERS + 2)}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the variables are those of Linux")
+def test_machine_code_is_in_the_users_cache(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
-    for hits in (0, 1):
-        loop = loop_in(package)
-        assert loop(3) == 6 and sum(loop.stats.cache_hits.values()) == hits
-    if sys.platform == "linux":
-        assert list((tmp_path / "user").rglob("*.nbi"))
-    assert (package / "__pycache__").is_file()
+    assert [double(tmp_path) for _ in range(2)] == [True, False]
+    assert list((tmp_path / "user" / "statetrack" / "loops").rglob("doubling*.nbi"))
 
 
-def test_machine_code_that_no_folder_keeps_is_computed_by(tmp_path, monkeypatch) -> None:
-    for folder in ("__pycache__", "user"):
-        (tmp_path / folder).write_text("a file where numba wants a folder")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
-    monkeypatch.setenv("HOME", str(tmp_path / "user"))
-    assert loop_in(tmp_path)(3) == 6
+def test_machine_code_that_no_folder_keeps_is_computed_by(tmp_path, cache_folder) -> None:
+    cache_folder.write_text("a file where a folder is wanted")
+    with unittest.TestCase().assertLogs("statetrack", "DEBUG") as told:
+        assert not double(tmp_path)
+    assert any("compiled loops are not kept" in line for line in told.output)
 
 
-def test_machine_code_is_kept_where_the_environment_says(tmp_path, monkeypatch) -> None:
-    import numba
-
-    package, kept = tmp_path / "package", tmp_path / "kept"
-    package.mkdir()
-    with monkeypatch.context() as patch:
-        patch.setenv("NUMBA_CACHE_DIR", str(kept))
-        numba.config.reload_config()
-        for hits in (0, 1):
-            loop = loop_in(package)
-            assert loop(3) == 6 and sum(loop.stats.cache_hits.values()) == hits
-    numba.config.reload_config()
-    assert list(kept.rglob("*.nbi")) and not list(package.rglob("*.nbi"))
-
-
-def test_processes_that_compile_at_once_do_not_mix_types(tmp_path) -> None:
+def test_processes_that_compile_at_once_do_not_mix_types(tmp_path, cache_folder) -> None:
     """Two compile for types in another order, and each type's code gets a file of its own."""
-    types = ["float32", "float64"]
+    types = [torch.float32, torch.float64]
 
-    def double(given: list[str]) -> None:
+    def double_all(given: list[torch.dtype]) -> None:
         sys.path.insert(0, str(tmp_path))
-        doubled = importlib.import_module("doubling").doubled
+        double = importlib.import_module("doubling").double
         for dtype in given:
-            numbers = np.arange(3, dtype=dtype)
-            assert doubled(numbers).dtype == dtype and (doubled(numbers) == [0, 2, 4]).all()
+            numbers, found = torch.arange(3, dtype=dtype), torch.zeros(3, dtype=dtype)
+            double(numbers, found, 3)
+            assert found.tolist() == [0, 2, 4]
 
     (tmp_path / "doubling.py").write_text(LOOP)
-    ended = run_at_once([partial(double, types), partial(double, types[::-1])])
+    ended = run_at_once([partial(double_all, types), partial(double_all, types[::-1])])
     assert [each.code for each in ended] == [0, 0], ended
-    assert len(list(tmp_path.rglob("doubling*.nbc"))) == 2
+    assert len(list(cache_folder.rglob("doubling*.nbc"))) == 2

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from statetrack.algebra import analyse
+from statetrack import predicting
 from statetrack.cli import app
 from statetrack.errors import RunError, SettingsError
 from statetrack.models import MODELS
@@ -313,9 +313,9 @@ def without_its_sizes(run):
 def test_what_runs_have_in_common_is_computed_once(parity, tmp_path, monkeypatch):
     for number in range(4):
         recorded = without_its_sizes(shutil.copytree(parity, tmp_path / f"run-{number}"))
-    analysed, built = [], []
+    analysed, built, whole = [], [], predicting.algebra_of
     monkeypatch.setattr(
-        "statetrack.algebra.analyse", lambda automaton: analysed.append(1) or analyse(automaton)
+        predicting, "algebra_of", lambda automaton: analysed.append(1) or whole(automaton)
     )
     monkeypatch.setattr(
         "statetrack.runs.make_replica", lambda *a, **k: built.append(1) or made(*a, **k)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -60,10 +59,6 @@ def site(built: Path, shared_folder: SharedFolder) -> Path:
     def unpack(folder: Path) -> None:
         command = [*install, "--target", str(folder), str(wheel)]
         subprocess.run(command, check=True, cwd=ROOT)
-        loops = Path("statetrack/ops/loops/__pycache__")
-        (folder / loops).mkdir(exist_ok=True)
-        for kept in (ROOT / loops).glob("*.nb[ic]"):  # of use if the wheel has the very same loops
-            shutil.copy(kept, folder / loops)
 
     return shared_folder("SITE", unpack)
 

@@ -145,12 +145,12 @@ def _tasks(_: Sequence[Path]) -> Iterator[Row]:
 
 def _algebra(row: Row) -> Row:
     """The names of the groups in a task's monoid, its size, and what holds of it."""
-    from statetrack.algebra import analyse
+    from statetrack.predicting import algebra_of
     from statetrack.spec import load_task
 
     if "error" in row or row["states"] is None:
         return {}
-    found = analyse(load_task(row["name"]).automaton)
+    found = algebra_of(load_task(row["name"]).automaton)
     facts = found.monoid
     known: Row = {"complexity": found.complexity.name}
     if facts is None:

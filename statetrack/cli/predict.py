@@ -85,7 +85,9 @@ def predictions(
         without = [name for name, task in loaded.items() if not task.has_automaton]
         typer.echo(f"left out, because they have no automaton: {', '.join(without)}", err=True)
         loaded = {name: task for name, task in loaded.items() if task.has_automaton}
-    algebras = {name: theory.analyse(task.automaton) for name, task in loaded.items()}
+    from statetrack.predicting import algebra_of  # numpy, which `--help` does not need
+
+    algebras = {name: algebra_of(task.automaton) for name, task in loaded.items()}
     if as_json:
         print_json(
             {

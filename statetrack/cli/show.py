@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from statetrack import algebra, catalogue, pictures, report, runs, sources, spec, sweep
+from statetrack import catalogue, pictures, report, runs, sources, spec, sweep
 from statetrack.cli import _descriptions as descriptions
 from statetrack.cli import options
 from statetrack.cli._algebra import algebra_facts
@@ -196,8 +196,10 @@ def _is_suite(name: str) -> bool:
 
 
 def _show_task(name: str, as_json: bool) -> None:
+    from statetrack.predicting import algebra_of  # numpy, which `--help` does not need
+
     task = catalogue.load_named_task(name)
-    found = algebra.analyse(task.automaton) if task.has_automaton else None
+    found = algebra_of(task.automaton) if task.has_automaton else None
     about = catalogue.describe_task(task)
     if as_json:
         print_json(about | catalogue.describe_algebra(task, found, chosen_models("")))

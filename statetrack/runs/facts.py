@@ -132,12 +132,12 @@ class Algebras:
 
         Raises `TaskError` for a task without an automaton.
         """
-        from statetrack.algebra import analyse
+        from statetrack.predicting import algebra_of
         from statetrack.spec import golden_hash
 
         automaton, name = task.automaton, golden_hash(task)
         if name not in self._known:
-            self._known[name] = analyse(automaton)
+            self._known[name] = algebra_of(automaton)
         return self._known[name]
 
     def identified_by(self, words: WordSpec, task: Task) -> bool | None:

@@ -10,7 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from statetrack.algebra import Algebra, Prediction, analyse
+from statetrack import predicting
+from statetrack.algebra import Algebra, Prediction
 from statetrack.errors import StatetrackError
 from statetrack.models import MODELS, recurrence_of
 from statetrack.predicting import predict
@@ -115,10 +116,9 @@ def automaton_of(task: str) -> Automaton:
     return load_task(task).automaton
 
 
-@cache
 def algebra_of(task: str) -> Algebra:
     """The algebra of a task, computed once."""
-    return analyse(automaton_of(task))
+    return predicting.algebra_of(automaton_of(task))
 
 
 def cells(models: Sequence[str] = (), tasks: Sequence[str] = ()) -> Iterator[Cell]:

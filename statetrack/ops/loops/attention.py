@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.compiling import loop, part
+from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.matrix_states import (
     CHUNK,
     add_gates,
@@ -20,20 +19,11 @@ from statetrack.ops.loops.matrix_states import (
     num_wanted,
     transposed,
 )
-from statetrack.ops.loops.vectors import (
-    LANES,
-    Array,
-    at,
-    load,
-    load_some,
-    padded,
-    splat,
-    store,
-    store_some,
-)
+from statetrack.ops.loops.memory import Array, at, empty, exists, release
+from statetrack.ops.loops.vectors import LANES, load, load_some, padded, splat, store, store_some
 
 
-@compiled
+@loop
 def attention_forward(
     queries: Array,
     keys: Array,
@@ -61,55 +51,55 @@ def attention_forward(
     none. Removals r and replacements p [W, T, N, K] are empty where nothing is removed.
     """
     zero = first.dtype.type(0)
-    state = np.empty(K * LANES, first.dtype)
-    gates = np.empty(K + LANES, first.dtype)
-    for word in range(W):
-        for head in range(N):
+    state, gates = empty(first, (K * LANES, K + LANES))
+    for word in up_to(W):
+        for head in up_to(N):
             shared = head * K if M > 1 else 0
-            for column in range(0, V, LANES):
-                count = min(LANES, V - column)
+            for column in spaced(0, V, LANES):
+                count = least(LANES, V - column)
                 own = (word * N + head) * K * V + column
                 given = (word % B * N + head) * K * V + column
-                for i in range(K):
+                for i in up_to(K):
                     store(state, i * LANES, load_some(first, given + i * V, count))
-                for t in range(T):
-                    if kept.size > 0 and t > 0 and t % CHUNK == 0:
+                for t in up_to(T):
+                    if exists(kept) and t > 0 and t % CHUNK == 0:
                         place = kept_place(word * N + head, t, T, K, V) + column
-                        for i in range(K):
+                        for i in up_to(K):
                             store(kept, place + i * padded(V), load(state, i * LANES))
                     row = word * T + t
                     gains_of(log_gates, row * strides[3] + head * G, G, K, gates)
                     value = load_some(values, row * strides[2] + head * V + column, count)
                     query, key = row * strides[0] + shared, row * strides[1] + shared
                     read = splat(zero)
-                    if removals.size > 0:
+                    if exists(removals):
                         remove = row * strides[4] + head * K
                         replace = row * strides[5] + head * K
                         gone = splat(zero)
-                        for i in range(K):
+                        for i in up_to(K):
                             gone = gone + at(removals, remove + i) * load(state, i * LANES)
-                        if kept.size > 0:
+                        if exists(kept):
                             place = kept_row(word * N + head, W * N, t, T, 1, K, V)
                             store(kept, place + column, gone)
-                        for i in range(K):
+                        for i in up_to(K):
                             after = at(gates, i) * load(state, i * LANES)
                             after = after - at(replacements, replace + i) * gone
                             after = after + at(keys, key + i) * value
                             store(state, i * LANES, after)
                             read = read + at(queries, query + i) * after
                     else:
-                        for i in range(K):
+                        for i in up_to(K):
                             after = at(gates, i) * load(state, i * LANES)
                             after = after + at(keys, key + i) * value
                             store(state, i * LANES, after)
                             read = read + at(queries, query + i) * after
                     store_some(outputs, (row * N + head) * V + column, count, read)
-                if last.size > 0:
-                    for i in range(K):
+                if exists(last):
+                    for i in up_to(K):
                         store_some(last, own + i * V, count, load(state, i * LANES))
+    release(state)
 
 
-@compiled
+@loop
 def attention_backward(
     queries: Array,
     keys: Array,
@@ -139,14 +129,13 @@ def attention_backward(
     strides: Any,
 ) -> None:
     """The gradients, added to zeros, in two passes as those of the delta rule."""
-    gones = np.empty(T * padded(V), kept.dtype)
-    states = np.empty((CHUNK + 1) * V * LANES, kept.dtype)
-    adjoint = np.empty(max(K, V) * LANES, kept.dtype)
-    gates = np.empty(K + LANES, kept.dtype)
-    for own in range(W * N):
+    gones, states, adjoint, gates = empty(
+        kept, (T * padded(V), (CHUNK + 1) * V * LANES, (K + V) * LANES, K + LANES)
+    )
+    for own in up_to(W * N):
         word, head = own // N, own % N
         until = num_wanted(by_outputs, by_last, word, head, T, N, V)
-        for column in range(0, V, LANES):
+        for column in spaced(0, V, LANES):
             _attention_by_values(
                 queries,
                 keys,
@@ -172,7 +161,7 @@ def attention_backward(
                 G,
                 strides,
             )
-        for first in range(0, K, LANES):
+        for first in spaced(0, K, LANES):
             _attention_by_keys(
                 queries,
                 keys,
@@ -206,9 +195,10 @@ def attention_backward(
                 B,
                 strides,
             )
+    release(gones)
 
 
-@compiled
+@part
 def _attention_by_values(
     queries: Array,
     keys: Array,
@@ -235,43 +225,43 @@ def _attention_by_values(
     strides: Any,
 ) -> None:
     zero = adjoint.dtype.type(0)
-    count = min(LANES, V - column)
+    count = least(LANES, V - column)
     own = (word * N + head) * K * V + column
     shared = head * K if M > 1 else 0
-    for i in range(K):
+    for i in up_to(K):
         store(adjoint, i * LANES, splat(zero))
-        if by_last.size > 0:
+        if exists(by_last):
             store(adjoint, i * LANES, load_some(by_last, own + i * V, count))
-    for t in range(until - 1, -1, -1):
+    for t in spaced(until - 1, -1, -1):
         row = word * T + t
         query, key = row * strides[0] + shared, row * strides[1] + shared
         wanted = load_some(by_outputs, (row * N + head) * V + column, count)
         gains_of(log_gates, row * strides[3] + head * G, G, K, gates)
         by_value = splat(zero)
-        if removals.size > 0:
+        if exists(removals):
             remove, replace = row * strides[4] + head * K, row * strides[5] + head * K
             by_gone = splat(zero)
-            for i in range(K):
+            for i in up_to(K):
                 held = load(adjoint, i * LANES) + at(queries, query + i) * wanted
                 store(adjoint, i * LANES, held)
                 by_value = by_value + at(keys, key + i) * held
                 by_gone = by_gone - at(replacements, replace + i) * held
             store(gones, t * padded(V) + column, by_gone)
-            for i in range(K):
+            for i in up_to(K):
                 held = at(gates, i) * load(adjoint, i * LANES)
                 store(adjoint, i * LANES, held + at(removals, remove + i) * by_gone)
         else:
-            for i in range(K):
+            for i in up_to(K):
                 held = load(adjoint, i * LANES) + at(queries, query + i) * wanted
                 by_value = by_value + at(keys, key + i) * held
                 store(adjoint, i * LANES, at(gates, i) * held)
         store_some(by_values, (row * N + head) * V + column, count, by_value)
-    if by_first.size > 0:
-        for i in range(K):
+    if exists(by_first):
+        for i in up_to(K):
             store_some(by_first, own + i * V, count, load(adjoint, i * LANES))
 
 
-@compiled
+@part
 def _attention_by_keys(
     queries: Array,
     keys: Array,
@@ -306,46 +296,46 @@ def _attention_by_keys(
     strides: Any,
 ) -> None:
     zero = kept.dtype.type(0)
-    count = min(LANES, K - first)
+    count = least(LANES, K - first)
     own, size = word * N + head, V * LANES
     shared = (head * K if M > 1 else 0) + first
     transposed(by_last, (own * K + first) * V, V, count, V, adjoint)
-    for start in range((until - 1) // CHUNK * CHUNK, -1, -CHUNK):
-        length = min(CHUNK, until - start)
+    for start in spaced((until - 1) // CHUNK * CHUNK, -1, -CHUNK):
+        length = least(CHUNK, until - start)
         if start > 0:
             place = kept_place(own, start, T, K, V) + first * padded(V)
             transposed(kept, place, padded(V), count, V, states)
         else:
             place = (word % B * N + head) * K * V + first * V
             transposed(initial, place, V, count, V, states)
-        for t in range(length):
+        for t in up_to(length):
             row = word * T + start + t
             before, now = t * size, (t + 1) * size
             gain = gain_lanes(log_gates, row * strides[3] + head * G, G, first, count)
             key = load_some(keys, row * strides[1] + shared, count)
             value = row * strides[2] + head * V
-            for j in range(V):
+            for j in up_to(V):
                 after = gain * load(states, before + j * LANES) + at(values, value + j) * key
                 store(states, now + j * LANES, after)
-            if removals.size > 0:
+            if exists(removals):
                 replace = load_some(replacements, row * strides[5] + head * K + first, count)
                 place = kept_row(own, W * N, start + t, T, 1, K, V)
-                for j in range(V):
+                for j in up_to(V):
                     after = load(states, now + j * LANES) - at(kept, place + j) * replace
                     store(states, now + j * LANES, after)
-        for t in range(length - 1, -1, -1):
+        for t in spaced(length - 1, -1, -1):
             row = word * T + start + t
             before, now = t * size, (t + 1) * size
             gain = gain_lanes(log_gates, row * strides[3] + head * G, G, first, count)
             query = load_some(queries, row * strides[0] + shared, count)
             value, output = row * strides[2] + head * V, (row * N + head) * V
             by_query, by_key, found = splat(zero), splat(zero), splat(zero)
-            if removals.size > 0:
+            if exists(removals):
                 remove = load_some(removals, row * strides[4] + head * K + first, count)
                 place = kept_row(own, W * N, start + t, T, 1, K, V)
                 other = (start + t) * padded(V)
                 by_removal, by_replacement = splat(zero), splat(zero)
-                for j in range(V):
+                for j in up_to(V):
                     wanted, by_gone = at(by_outputs, output + j), at(gones, other + j)
                     held = load(adjoint, j * LANES) + wanted * query
                     earlier = load(states, before + j * LANES)
@@ -359,7 +349,7 @@ def _attention_by_keys(
                 store_some(by_removals, place, count, by_removal)
                 store_some(by_replacements, place, count, by_replacement)
             else:
-                for j in range(V):
+                for j in up_to(V):
                     wanted = at(by_outputs, output + j)
                     held = load(adjoint, j * LANES) + wanted * query
                     by_query = by_query + wanted * load(states, now + j * LANES)

@@ -5,33 +5,22 @@ R replicas, M rows, n blocks, K inputs and J outputs of a block.
 
 from __future__ import annotations
 
-import numpy as np
-
-from statetrack.ops.loops.compiling import compiled
-from statetrack.ops.loops.vectors import (
-    LANES,
-    Array,
-    at,
-    load,
-    load_some,
-    padded,
-    put,
-    splat,
-    store,
-    store_some,
-)
+from statetrack.ops.loops.compiling import loop, part
+from statetrack.ops.loops.counting import least, spaced, up_to
+from statetrack.ops.loops.memory import Array, at, put, release, zeros
+from statetrack.ops.loops.vectors import LANES, load, load_some, padded, splat, store, store_some
 
 ROWS = 16
 """Rows that are in the fastest memory together."""
 
 
-@compiled
+@part
 def _packed(blocks: Array, lane: int, n: int, K: int, J: int, turned: bool, found: Array) -> None:
     """The rows of a replica's blocks [n, K, J], or the columns, each in whole vectors."""
     P, Q = padded(J), padded(K)
-    for block in range(n):
-        for i in range(K):
-            for j in range(J):
+    for block in up_to(n):
+        for i in up_to(K):
+            for j in up_to(J):
                 number = at(blocks, ((lane * n + block) * K + i) * J + j)
                 if turned:
                     put(found, (block * J + j) * Q + i, number)
@@ -39,7 +28,7 @@ def _packed(blocks: Array, lane: int, n: int, K: int, J: int, turned: bool, foun
                     put(found, (block * K + i) * P + j, number)
 
 
-@compiled
+@part
 def _multiplied(
     row: Array, place: int, packed: Array, n: int, K: int, J: int, results: Array, own: int
 ) -> None:
@@ -49,23 +38,23 @@ def _multiplied(
     after them; behind the last there must be room.
     """
     P = padded(J)
-    for block in range(n):
-        for j in range(0, J, LANES):
+    for block in up_to(n):
+        for j in spaced(0, J, LANES):
             summed = splat(results.dtype.type(0))
-            for i in range(K):
+            for i in up_to(K):
                 number = at(row, place + block * K + i)
                 summed = summed + number * load(packed, (block * K + i) * P + j)
             store(results, own + block * J + j, summed)
 
 
-@compiled
+@part
 def _copied(rows: Array, place: int, size: int, found: Array, own: int) -> None:
-    for i in range(0, size, LANES):
-        count = min(LANES, size - i)
+    for i in spaced(0, size, LANES):
+        count = least(LANES, size - i)
         store_some(found, own + i, count, load_some(rows, place + i, count))
 
 
-@compiled
+@loop
 def block_forward(
     inputs: Array,
     blocks: Array,
@@ -78,16 +67,16 @@ def block_forward(
     stride: int,
 ) -> None:
     """Rows [R, M, n, K], which have a stride, times blocks [R, n, K, J]: [R, M, n, J]."""
-    packed = np.zeros(n * K * padded(J), outputs.dtype)
-    results = np.zeros(n * J + LANES, outputs.dtype)
-    for lane in range(R):
+    packed, results = zeros(outputs, (n * K * padded(J), n * J + LANES))
+    for lane in up_to(R):
         _packed(blocks, lane, n, K, J, False, packed)
-        for row in range(lane * M, lane * M + M):
+        for row in spaced(lane * M, lane * M + M, 1):
             _multiplied(inputs, row * stride, packed, n, K, J, results, 0)
             _copied(results, 0, n * J, outputs, row * n * J)
+    release(packed)
 
 
-@compiled
+@loop
 def block_backward(
     inputs: Array,
     blocks: Array,
@@ -103,32 +92,32 @@ def block_backward(
 ) -> None:
     """The gradients."""
     zero, P = by_outputs.dtype.type(0), padded(J)
-    turned = np.zeros(n * J * padded(K), by_outputs.dtype)
-    results = np.zeros(n * K + LANES, by_outputs.dtype)
     width = n * J + LANES
-    wanted = np.zeros(ROWS * width, by_outputs.dtype)
-    sums = np.zeros(n * K * P, by_outputs.dtype)
-    for lane in range(R):
+    turned, results, wanted, sums = zeros(
+        by_outputs, (n * J * padded(K), n * K + LANES, ROWS * width, n * K * P)
+    )
+    for lane in up_to(R):
         _packed(blocks, lane, n, K, J, True, turned)
-        for place in range(0, n * K * P, LANES):
+        for place in spaced(0, n * K * P, LANES):
             store(sums, place, splat(zero))
-        for start in range(lane * M, lane * M + M, ROWS):
-            count = min(ROWS, lane * M + M - start)
-            for t in range(count):
+        for start in spaced(lane * M, lane * M + M, ROWS):
+            count = least(ROWS, lane * M + M - start)
+            for t in up_to(count):
                 row = start + t
                 _copied(by_outputs, row * n * J, n * J, wanted, t * width)
                 _multiplied(wanted, t * width, turned, n, J, K, results, 0)
                 _copied(results, 0, n * K, by_inputs, row * n * K)
-            for block in range(n):
-                for i in range(K):
-                    for j in range(0, J, LANES):
+            for block in up_to(n):
+                for i in up_to(K):
+                    for j in spaced(0, J, LANES):
                         place = (block * K + i) * P + j
                         summed = load(sums, place)
-                        for t in range(count):
+                        for t in up_to(count):
                             number = at(inputs, (start + t) * stride + block * K + i)
                             summed = summed + number * load(wanted, t * width + block * J + j)
                         store(sums, place, summed)
-        for i in range(n * K):
-            for j in range(0, J, LANES):
+        for i in up_to(n * K):
+            for j in spaced(0, J, LANES):
                 own = (lane * n * K + i) * J + j
-                store_some(by_blocks, own, min(LANES, J - j), load(sums, i * P + j))
+                store_some(by_blocks, own, least(LANES, J - j), load(sums, i * P + j))
+    release(turned)

@@ -15,30 +15,32 @@ from typing import Any
 
 import numpy as np
 
-from statetrack.ops.loops.compiling import compiled
-from statetrack.ops.loops.vectors import LANES, Array, at, load, put, splat, store, total
+from statetrack.ops.loops.compiling import loop, part
+from statetrack.ops.loops.counting import spaced, up_to
+from statetrack.ops.loops.memory import Array, at, empty, put, release
+from statetrack.ops.loops.vectors import LANES, load, splat, store, total
 
 # --- rows ---
 
 
-@compiled
+@part
 def _zeros(array: Array) -> Any:
     return splat(array.dtype.type(0.0))
 
 
-@compiled
+@part
 def _read(
     readout: Array, first: int, row: Array, place: int, N: int, C: int, logits: Array, to: int
 ) -> None:
     """The logits of one row."""
-    for label in range(C):
+    for label in up_to(C):
         found = _zeros(logits)
-        for n in range(0, N, LANES):
+        for n in spaced(0, N, LANES):
             found = found + load(readout, first + label * N + n) * load(row, place + n)
         put(logits, to + label, total(found))
 
 
-@compiled
+@part
 def _read_backward(
     readout: Array,
     first: int,
@@ -53,56 +55,56 @@ def _read_backward(
     to: int,
 ) -> None:
     """Add the gradients by the readout and by the row of one row's logits."""
-    for label in range(C):
+    for label in up_to(C):
         factor = splat(at(by_logits, given + label))
-        for n in range(0, N, LANES):
+        for n in spaced(0, N, LANES):
             weight = first + label * N + n
             store(by_row, to + n, load(by_row, to + n) + factor * load(readout, weight))
             added = factor * load(row, place + n)
             store(by_readout, weight, load(by_readout, weight) + added)
 
 
-@compiled
+@part
 def _any(array: Array, first: int, count: int) -> bool:
     """Whether any number is not zero."""
     found = False
-    for n in range(first, first + count):
+    for n in spaced(first, first + count, 1):
         found = found or at(array, n) != 0
     return found
 
 
-@compiled
+@part
 def _normalise(row: Array, place: int, N: int) -> None:
     """Divide a row by a power of two, so that its largest magnitude is in [1, 2); zeros stay."""
     largest = row.dtype.type(np.finfo(row.dtype).tiny)
-    for n in range(place, place + N):
+    for n in spaced(place, place + N, 1):
         largest = max(largest, abs(at(row, n)))
     _, exponent = math.frexp(largest)
     factor = splat(row.dtype.type(math.ldexp(1.0, exponent - 1)))
-    for n in range(0, N, LANES):
+    for n in spaced(0, N, LANES):
         store(row, place + n, load(row, place + n) / factor)
 
 
-@compiled
+@part
 def _sort(keys: Array, words: Array, count: int, V: int, starts: Array, order: Array) -> None:
     """The first `count` words in the order of their keys; where in it those of each key start."""
-    for key in range(V + 1):
+    for key in up_to(V + 1):
         put(starts, key, 0)
-    for n in range(count):
+    for n in up_to(count):
         key = at(keys, n) + 1
         put(starts, key, at(starts, key) + 1)
-    for key in range(V):
+    for key in up_to(V):
         put(starts, key + 1, at(starts, key + 1) + at(starts, key))
-    for n in range(count):
+    for n in up_to(count):
         key = at(keys, n)
         put(order, at(starts, key), at(words, n))
         put(starts, key, at(starts, key) + 1)
-    for key in range(V, 0, -1):
+    for key in spaced(V, 0, -1):
         put(starts, key, at(starts, key - 1))
     put(starts, 0, 0)
 
 
-@compiled
+@part
 def _products(
     matrix: Array,
     first: int,
@@ -123,9 +125,9 @@ def _products(
     while n + 4 <= end:
         w0, w1 = at(words, n) * N, at(words, n + 1) * N
         w2, w3 = at(words, n + 2) * N, at(words, n + 3) * N
-        for column in range(0, N, LANES):
+        for column in spaced(0, N, LANES):
             p0, p1, p2, p3 = _zeros(out), _zeros(out), _zeros(out), _zeros(out)
-            for k in range(N):
+            for k in up_to(N):
                 factors = load(matrix, first + k * N + column)
                 p0 = p0 + at(rows, place + w0 + k) * factors
                 p1 = p1 + at(rows, place + w1 + k) * factors
@@ -136,27 +138,27 @@ def _products(
             store(out, to + w2 + column, p2)
             store(out, to + w3 + column, p3)
         n += 4
-    for one in range(n, end):
+    for one in spaced(n, end, 1):
         word = at(words, one) * N
-        for column in range(0, N, LANES):
+        for column in spaced(0, N, LANES):
             product = _zeros(out)
-            for k in range(N):
+            for k in up_to(N):
                 factors = load(matrix, first + k * N + column)
                 product = product + at(rows, place + word + k) * factors
             store(out, to + word + column, product)
 
 
-@compiled
+@part
 def _add_outer_products(
     left: Array, right: Array, places: Array, begin: int, end: int, N: int, sums: Array, to: int
 ) -> None:
     """Add to a matrix [N, N] the sum of left^T right over rows, which are at pairs of places."""
-    for row in range(0, N, 4):
-        for column in range(0, N, LANES):
+    for row in spaced(0, N, 4):
+        for column in spaced(0, N, LANES):
             place = to + row * N + column
             s0, s1 = load(sums, place), load(sums, place + N)
             s2, s3 = load(sums, place + 2 * N), load(sums, place + 3 * N)
-            for n in range(begin, end):
+            for n in spaced(begin, end, 1):
                 own = at(places, 2 * n) + row
                 factors = load(right, at(places, 2 * n + 1) + column)
                 s0 = s0 + at(left, own) * factors
@@ -172,7 +174,7 @@ def _add_outer_products(
 # --- matrices ---
 
 
-@compiled
+@loop
 def matrices_forward(
     symbols: Array,
     columns: Array,
@@ -190,31 +192,37 @@ def matrices_forward(
     Every so many steps a state is divided by a power of two.
     """
     G, B, T, V, C, N = sizes
-    keys, words, order = np.empty(B, np.int64), np.arange(B), np.empty(B, np.int64)
-    starts = np.empty(V + 1, np.int64)
+    keys, words, order, starts = empty(symbols, (B, B, B, V + 1))
+    for word in up_to(B):
+        put(words, word, word)
     rows = T + 1 if keep else 2
-    for lane in range(G):
+    for lane in up_to(G):
         base = lane * rows * B * N
-        for n in range(0, B * N, LANES):
+        for n in spaced(0, B * N, LANES):
             store(states, base + n, load(first, lane * B * N + n))
-        for t in range(T):
+        for t in up_to(T):
             before = base + (t if keep else t % 2) * B * N
             after = base + (t + 1 if keep else (t + 1) % 2) * B * N
-            for word in range(B):
+            for word in up_to(B):
                 put(keys, word, at(symbols, (lane * B + word) * T + t))
             _sort(keys, words, B, V, starts, order)
-            for symbol in range(V):
-                matrix, begin, end = (lane * V + symbol) * N * N, starts[symbol], starts[symbol + 1]
+            for symbol in up_to(V):
+                matrix, begin, end = (
+                    (lane * V + symbol) * N * N,
+                    at(starts, symbol),
+                    at(starts, symbol + 1),
+                )
                 _products(columns, matrix, N, order, begin, end, states, before, states, after)
-            for word in range(B):
+            for word in up_to(B):
                 row = after + word * N
                 if every > 0 and (t + 1) % every == 0:
                     _normalise(states, row, N)
                 to = ((lane * B + word) * T + t) * C
                 _read(readout, lane * C * N, states, row, N, C, logits, to)
+    release(keys)
 
 
-@compiled
+@loop
 def matrices_backward(
     symbols: Array,
     matrices: Array,
@@ -233,61 +241,74 @@ def matrices_backward(
     Those by matrices and by the readout are added to what is there.
     """
     G, B, T, V, C, N = sizes
-    adjoints = np.empty(T * B * N, states.dtype)
-    keys, words, order = np.empty(T * B, np.int64), np.empty(B, np.int64), np.empty(B, np.int64)
-    starts = np.empty(V + 1, np.int64)
-    every, places = np.empty(T * B, np.int64), np.empty(2 * T * B, np.int64)
-    reading = np.empty(B, np.bool_)
-    for lane in range(G):
+    (adjoints,) = empty(states, (T * B * N,))
+    keys, words, order, starts, every, places, reading = empty(
+        symbols, (T * B, B, T * B, V + 1, T * B, 2 * T * B, B)
+    )
+    for lane in up_to(G):
         base, own = lane * (T + 1) * B * N, lane * B * N
-        for n in range(0, B * N, LANES):
+        for n in spaced(0, B * N, LANES):
             store(by_first, own + n, load(by_last, own + n) if ends else _zeros(states))
-        reading[:] = ends
+        for word in up_to(B):
+            put(reading, word, 1 if ends else 0)
         found = 0
-        for t in range(T - 1, -1, -1):
+        for t in spaced(T - 1, -1, -1):
             count = 0
-            for word in range(B):
+            for word in up_to(B):
                 given = ((lane * B + word) * T + t) * C
-                if not (reading[word] or _any(by_logits, given, C)):
+                if not (at(reading, word) or _any(by_logits, given, C)):
                     continue
-                reading[word] = True
+                put(reading, word, 1)
                 row, place = own + word * N, (t * B + word) * N
                 state = base + ((t + 1) * B + word) * N
                 _read_backward(
                     readout, lane * C * N, states, state, N, C,
                     by_logits, given, by_readout, by_first, row,
                 )  # fmt: skip
-                for n in range(0, N, LANES):
+                for n in spaced(0, N, LANES):
                     store(adjoints, place + n, load(by_first, row + n))
                 put(words, count, word)
                 put(keys, count, at(symbols, (lane * B + word) * T + t))
                 count += 1
             _sort(keys, words, count, V, starts, order)
-            for symbol in range(V):
-                matrix, begin, end = (lane * V + symbol) * N * N, starts[symbol], starts[symbol + 1]
+            for symbol in up_to(V):
+                matrix, begin, end = (
+                    (lane * V + symbol) * N * N,
+                    at(starts, symbol),
+                    at(starts, symbol + 1),
+                )
                 now = t * B * N
                 _products(matrices, matrix, N, order, begin, end, adjoints, now, by_first, own)
-            for n in range(count):
+            for n in up_to(count):
                 put(every, found, t * B + at(words, n))
                 found += 1
-        for n in range(found):
+        for n in up_to(found):
             position = at(every, n)
             word = lane * B + position % B
             put(keys, n, at(symbols, word * T + position // B))
-        _place_positions(keys, every, found, V, starts, places, N, base)
-        for symbol in range(V):
-            begin, end, to = starts[symbol], starts[symbol + 1], (lane * V + symbol) * N * N
+        _place_positions(keys, every, found, V, starts, order, places, N, base)
+        for symbol in up_to(V):
+            begin, end, to = at(starts, symbol), at(starts, symbol + 1), (lane * V + symbol) * N * N
             _add_outer_products(adjoints, states, places, begin, end, N, by_matrices, to)
+    release(adjoints)
+    release(keys)
 
 
-@compiled
+@part
 def _place_positions(
-    keys: Array, every: Array, count: int, V: int, starts: Array, places: Array, N: int, base: int
+    keys: Array,
+    every: Array,
+    count: int,
+    V: int,
+    starts: Array,
+    order: Array,
+    places: Array,
+    N: int,
+    base: int,
 ) -> None:
     """The places of adjoints, and of the states before them, in the order of keys."""
-    order = np.empty(count, np.int64)
     _sort(keys, every, count, V, starts, order)
-    for n in range(count):
+    for n in up_to(count):
         put(places, 2 * n, at(order, n) * N)
         put(places, 2 * n + 1, base + at(order, n) * N)
 
@@ -295,7 +316,7 @@ def _place_positions(
 # --- factors ---
 
 
-@compiled
+@loop
 def factors_forward(
     symbols: Array,
     columns: Array,
@@ -314,19 +335,21 @@ def factors_forward(
     [G, 2, 2, B, N]: those of even and of odd positions.
     """
     G, B, T, V, C, N = sizes
-    words = np.arange(B)
+    (words,) = empty(symbols, (B,))
+    for word in up_to(B):
+        put(words, word, word)
     rows = T if keep else 2
     later = rows * B * N  # from a p to the z that follows
-    for lane in range(G):
+    for lane in up_to(G):
         base = 2 * lane * later
-        for n in range(0, B * N, LANES):
+        for n in spaced(0, B * N, LANES):
             store(kept, base + n, load(first, lane * B * N + n))
-        for t in range(T):
+        for t in up_to(T):
             now = base + (t if keep else t % 2) * B * N
-            for word in range(B):
+            for word in up_to(B):
                 row, position = now + word * N, (lane * B + word) * T + t
                 gain = (lane * V + at(symbols, position)) * N
-                for n in range(0, N, LANES):
+                for n in spaced(0, N, LANES):
                     gated = load(gains, gain + n) * load(kept, row + n)
                     store(kept, row + later + n, gated)
                 if every > 0 and (t + 1) % every == 0:
@@ -336,9 +359,10 @@ def factors_forward(
                 after = base + (t + 1 if keep else (t + 1) % 2) * B * N
                 matrix = lane * N * N
                 _products(columns, matrix, N, words, 0, B, kept, now + later, kept, after)
+    release(words)
 
 
-@compiled
+@loop
 def factors_backward(
     symbols: Array,
     core: Array,
@@ -359,32 +383,32 @@ def factors_backward(
     Those by M, the gains and the readout are added to what is there.
     """
     G, B, T, V, C, N = sizes
-    adjoints, gradient = np.empty(T * B * N, kept.dtype), np.empty(B * N, kept.dtype)
-    words, places = np.empty(B, np.int64), np.empty(2 * T * B, np.int64)
-    reading = np.empty(B, np.bool_)
-    for lane in range(G):
+    adjoints, gradient = empty(kept, (T * B * N, B * N))
+    words, places, reading = empty(symbols, (B, 2 * T * B, B))
+    for lane in up_to(G):
         base = 2 * lane * T * B * N
         later = base + T * B * N
-        for n in range(0, B * N, LANES):
+        for n in spaced(0, B * N, LANES):
             last = load(by_last, lane * B * N + n) if ends else _zeros(kept)
             store(gradient, n, last)
             store(by_first, lane * B * N + n, _zeros(kept))
-        reading[:] = ends
+        for word in up_to(B):
+            put(reading, word, 1 if ends else 0)
         found = 0
-        for t in range(T - 1, -1, -1):
+        for t in spaced(T - 1, -1, -1):
             now, count = t * B * N, 0
-            for word in range(B):
+            for word in up_to(B):
                 position = (lane * B + word) * T + t
-                if not (reading[word] or _any(by_logits, position * C, C)):
+                if not (at(reading, word) or _any(by_logits, position * C, C)):
                     continue
-                reading[word] = True
+                put(reading, word, 1)
                 row = word * N
                 _read_backward(
                     readout, lane * C * N, kept, later + now + row, N, C,
                     by_logits, position * C, by_readout, gradient, row,
                 )  # fmt: skip
                 gain = (lane * V + at(symbols, position)) * N
-                for n in range(0, N, LANES):
+                for n in spaced(0, N, LANES):
                     adjoint = load(gradient, row + n)
                     added = adjoint * load(kept, base + now + row + n)
                     store(by_gains, gain + n, load(by_gains, gain + n) + added)
@@ -393,23 +417,25 @@ def factors_backward(
                 count += 1
             if t > 0:
                 _products(core, lane * N * N, N, words, 0, count, adjoints, now, gradient, 0)
-                for n in range(count):
+                for n in up_to(count):
                     place = now + at(words, n) * N
                     put(places, 2 * found, place)
                     put(places, 2 * found + 1, later + place - B * N)
                     found += 1
             else:
-                for word in range(count):
+                for word in up_to(count):
                     row = at(words, word) * N
-                    for n in range(0, N, LANES):
+                    for n in spaced(0, N, LANES):
                         store(by_first, lane * B * N + row + n, load(adjoints, row + n))
         _add_outer_products(adjoints, kept, places, 0, found, N, by_core, lane * N * N)
+    release(adjoints)
+    release(words)
 
 
 # --- blocks ---
 
 
-@compiled
+@loop
 def blocks_forward(
     symbols: Array,
     planes: Array,
@@ -428,18 +454,18 @@ def blocks_forward(
     """
     G, B, T, V, C, N = sizes
     rows = T + 1 if keep else 2
-    for word in range(G * B):
+    for word in up_to(G * B):
         lane, base = word // B, word * rows * b * N
-        for n in range(0, b * N, LANES):
+        for n in spaced(0, b * N, LANES):
             store(states, base + n, load(first, word * b * N + n))
-        for t in range(T):
+        for t in up_to(T):
             before = base + (t if keep else t % 2) * b * N
             after = base + (t + 1 if keep else (t + 1) % 2) * b * N
             operator = (lane * V + at(symbols, word * T + t)) * b * b * N
-            for to in range(b):
-                for n in range(0, N, LANES):
+            for to in up_to(b):
+                for n in spaced(0, N, LANES):
                     found = _zeros(states)
-                    for k in range(b):
+                    for k in up_to(b):
                         plane = operator + (to * b + k) * N + n
                         found = found + load(planes, plane) * load(states, before + k * N + n)
                     store(states, after + to * N + n, found)
@@ -449,7 +475,7 @@ def blocks_forward(
             _read(readout, lane * C * b * N, states, after, b * N, C, logits, place)
 
 
-@compiled
+@loop
 def blocks_backward(
     symbols: Array,
     planes: Array,
@@ -466,14 +492,14 @@ def blocks_backward(
 ) -> None:
     """The gradients, of all states; those by planes and the readout are added to what is there."""
     G, B, T, V, C, N = sizes
-    gradient = np.empty(b * N, states.dtype)
-    for word in range(G * B):
+    (gradient,) = empty(states, (b * N,))
+    for word in up_to(G * B):
         lane, base = word // B, word * (T + 1) * b * N
         own = word * b * N
-        for n in range(0, b * N, LANES):
+        for n in spaced(0, b * N, LANES):
             store(by_first, own + n, load(by_last, own + n) if ends else _zeros(states))
         reading = ends
-        for t in range(T - 1, -1, -1):
+        for t in spaced(T - 1, -1, -1):
             place, after = (word * T + t) * C, base + (t + 1) * b * N
             if not (reading or _any(by_logits, place, C)):
                 continue
@@ -484,14 +510,15 @@ def blocks_backward(
             )  # fmt: skip
             before = after - b * N
             operator = (lane * V + at(symbols, word * T + t)) * b * b * N
-            for k in range(b):
-                for n in range(0, N, LANES):
+            for k in up_to(b):
+                for n in spaced(0, N, LANES):
                     state, found = load(states, before + k * N + n), _zeros(states)
-                    for to in range(b):
+                    for to in up_to(b):
                         plane = operator + (to * b + k) * N + n
                         adjoint = load(by_first, own + to * N + n)
                         found = found + load(planes, plane) * adjoint
                         store(by_planes, plane, load(by_planes, plane) + adjoint * state)
                     store(gradient, k * N + n, found)
-            for n in range(0, b * N, LANES):
+            for n in spaced(0, b * N, LANES):
                 store(by_first, own + n, load(gradient, n))
+    release(gradient)

@@ -1,43 +1,116 @@
 """Machine code of the loops: numba compiles them for the machine when they are first called.
 
-Once in float32 and once in float64, which takes seconds. The machine code is kept on disk, next to
-the package or where numba finds a folder that can be written, and serves as long as no file of this
-package changes: numba itself would only notice a change of the file that a loop stands in, and not
-one of a file whose functions it calls. Processes that need the same loop at once may each compile
-it; they write and read what is kept one after the other, since two that write at once would give
-one name to code for different types.
+Once in float32 and once in float64, which takes seconds. The machine code is kept in the user's
+cache, or where `NUMBA_CACHE_DIR` says, in a folder for these very files and this version of numba:
+so it serves every environment and checkout that has the same, and no other. Processes that need the
+same loop at once may each compile it; they write and read what is kept one after the other, since
+two that write at once would give one name to code for different types.
 """
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import logging
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import filelock
 import numba
+import torch
 from numba.core import types
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.misc.appdirs import AppDirs
+from torch import Tensor
+
+from statetrack.ops.loops.memory import Address
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 _LOG = logging.getLogger("statetrack")
+_FOLDERS = 8  # for the loops of so many versions, of at most 15 MB each
 _LONGEST_WAIT = 10.0  # seconds for another process that reads or writes, which takes milliseconds
 
 
-def compiled(function: FunctionT) -> FunctionT:
-    """The function, compiled when it is first called, and kept on disk where one can write."""
+def loop(function: Callable[..., None]) -> Callable[..., None]:
+    """The function, called from Python with tensors, and compiled for their type at first.
+
+    Tensors are contiguous, all of one type but those of whole numbers (int64), and None stands for
+    one that there is not; the other arguments are numbers, and tuples of whole numbers.
+    """
+    dispatcher = _compiled(function, from_python=True)
+    entries: dict[torch.dtype, Callable[..., None]] = {}
+
+    @wraps(function)
+    def called(*given: Any) -> None:
+        kinds = {each.dtype for each in given if isinstance(each, Tensor)} - {torch.int64}
+        assert len(kinds) == 1, f"tensors of one type, not {kinds}"
+        (dtype,) = kinds
+        if dtype not in entries:
+            with _no_garbage_collected():
+                entries[dtype] = dispatcher.compile(tuple(_type(each, dtype) for each in given))
+        entries[dtype](*[_in_c(each) for each in given])
+
+    return called
+
+
+def part(function: FunctionT) -> FunctionT:
+    """A function that loops call: addresses of numbers (`Array`), numbers and tuples of both."""
+    return cast(FunctionT, _compiled(function, from_python=False))
+
+
+@contextmanager
+def _no_garbage_collected() -> Iterator[None]:
+    """Numba makes many objects and no garbage to speak of: to search it is a tenth of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _in_c(given: Any) -> Any:
+    """The address of a tensor, 0 of none, and any other argument."""
+    if isinstance(given, Tensor):
+        return given.data_ptr()
+    return 0 if given is None else given
+
+
+def _type(given: Any, dtype: torch.dtype) -> Any:
+    """What a loop gets for what it is given."""
+    if given is None or isinstance(given, Tensor):
+        whole = given is not None and given.dtype == torch.int64
+        return Address(types.int64 if whole else _TYPES[dtype])
+    if isinstance(given, tuple):
+        return types.UniTuple(types.int64, len(given))
+    return _TYPES[type(given)]
+
+
+_TYPES = {
+    torch.float32: types.float32,
+    torch.float64: types.float64,
+    bool: types.boolean,
+    int: types.int64,
+    float: types.float64,
+}
+
+
+def _compiled(function: Callable[..., Any], *, from_python: bool) -> Any:
+    """The function, kept on disk where one can write."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+    options |= {"no_cpython_wrapper": not from_python, "no_cfunc_wrapper": True}
     result: Any = _of_general_types(numba.njit(**options)(function))
     try:
-        result._cache = _MachineCode(function)
-    except RuntimeError as problem:  # numba found no folder that can be written
-        _LOG.debug("compiled loops are not kept: %s", problem)
-    return cast(FunctionT, result)
+        result._cache = cast(Any, _MachineCode)(function)
+    except RuntimeError:  # there is no folder that can be written
+        _LOG.debug("%s is not kept when it is compiled", function.__name__)
+    return result
 
 
 def _of_general_types(dispatcher: Any) -> Any:
@@ -60,24 +133,53 @@ def _of_general_types(dispatcher: Any) -> Any:
     return dispatcher
 
 
-def intrinsic(function: FunctionT) -> Any:
-    """A function whose code is written in LLVM's instructions."""
-    return numba.extending.intrinsic(function)
-
-
 # --- on disk ---
+
+
+class _Folder(_CacheLocator):
+    """Where machine code is kept."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> _Folder | None:
+        """The folder of these very loops in the user's cache; None if it cannot be written."""
+        told = cast(Any, numba).config.CACHE_DIR
+        own = AppDirs("statetrack", appauthor=False).user_cache_dir
+        cache = Path(told, "statetrack") if told else Path(own)
+        path = cache / "loops" / _fingerprint()[:16]
+        is_new = not path.exists()
+        try:
+            cast(Any, cls(path)).ensure_cache_path()  # the folder's time becomes that of this use
+            if is_new:
+                _delete_long_unused(path.parent)
+        except OSError as problem:
+            _LOG.debug("compiled loops are not kept in %s: %s", path, problem)
+            return None
+        return cls(path)
+
+    def get_cache_path(self) -> str:
+        """The folder's path."""
+        return str(self._path)
+
+    def get_source_stamp(self) -> str:
+        """What the machine code in it is of."""
+        return _fingerprint()
+
+    def get_disambiguator(self) -> str:
+        """The same for all: functions of one name are in files of other names."""
+        return "loop"
+
+
+class _InFolder(CompileResultCacheImpl):
+    _locator_classes = [cast(Any, _Folder)]
 
 
 class _MachineCode(FunctionCache):
     """The machine code of a function on disk, of no use when a file of this package has changed."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        cast(Any, super()).__init__(function)
-        self._cache_file = IndexDataCacheFile(
-            cache_path=self.cache_path,
-            filename_base=self._impl.filename_base,
-            source_stamp=_fingerprint(),
-        )
+    _impl_class = _InFolder
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What is on disk for types of arguments; None where it is still to be compiled."""
@@ -109,6 +211,13 @@ class _MachineCode(FunctionCache):
             lock.release()
 
 
+def _delete_long_unused(folder: Path) -> None:
+    """Delete the folders of other loops but those used last."""
+    by_use = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in by_use[_FOLDERS:]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
 @cache
 def _announce() -> None:
     """Say, once in a process, why its first step takes long."""
@@ -118,6 +227,7 @@ def _announce() -> None:
 
 @cache
 def _fingerprint() -> str:
-    """The hash of this package's files."""
+    """The hash of this package's files and of the version that compiles them."""
     files = sorted(Path(__file__).parent.glob("*.py"))
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    parts = [numba.__version__.encode(), *(file.read_bytes() for file in files)]
+    return hashlib.sha256(b"".join(parts)).hexdigest()

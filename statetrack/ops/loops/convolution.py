@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.compiling import loop, part
+from statetrack.ops.loops.counting import least, spaced, up_to
+from statetrack.ops.loops.memory import Array, empty, exists, release, zeros
 from statetrack.ops.loops.vectors import (
     LANES,
-    Array,
     exponential,
     load,
     load_some,
@@ -22,7 +21,7 @@ from statetrack.ops.loops.vectors import (
 )
 
 
-@compiled
+@part
 def _gather(
     inputs: Array,
     window: Array,
@@ -36,24 +35,24 @@ def _gather(
     seen: Array,
 ) -> None:
     """Some channels of a word at all positions, those of the window first."""
-    for t in range(size - 1):
+    for t in up_to(size - 1):
         place = (number * (size - 1) + t) * D + channel
         store(seen, t * LANES, load_some(window, place, count))
-    for t in range(T):
+    for t in up_to(T):
         place = (number * T + t) * stride + channel
         store(seen, (t + size - 1) * LANES, load_some(inputs, place, count))
 
 
-@compiled
+@part
 def _convolved(seen: Array, weights: Array, t: int, size: int) -> Any:
     """The weighted sum of `size` positions from t on, and the bias, which is the last weight."""
     summed = load(weights, size * LANES)
-    for j in range(size):
+    for j in up_to(size):
         summed = summed + load(weights, j * LANES) * load(seen, (t + j) * LANES)
     return summed
 
 
-@compiled
+@part
 def _weights(
     filters: Array,
     biases: Array,
@@ -65,15 +64,15 @@ def _weights(
     weights: Array,
 ) -> None:
     """The filters of some channels, and their bias or zeros."""
-    for j in range(size):
+    for j in up_to(size):
         place = (lane * size + j) * D + channel
         store(weights, j * LANES, load_some(filters, place, count))
     store(weights, size * LANES, splat(weights.dtype.type(0)))
-    if biases.size > 0:
+    if exists(biases):
         store(weights, size * LANES, load_some(biases, lane * D + channel, count))
 
 
-@compiled
+@loop
 def convolution_forward(
     inputs: Array,
     window: Array,
@@ -94,22 +93,22 @@ def convolution_forward(
     are [R, D] or empty. With `activated`, outputs are z sigmoid(z).
     """
     zero, one = outputs.dtype.type(0), outputs.dtype.type(1)
-    seen = np.empty((T + size) * LANES, outputs.dtype)
-    weights = np.empty((size + 1) * LANES, outputs.dtype)
-    for lane in range(R):
-        for channel in range(0, D, LANES):
-            count = min(LANES, D - channel)
+    seen, weights = empty(outputs, ((T + size) * LANES, (size + 1) * LANES))
+    for lane in up_to(R):
+        for channel in spaced(0, D, LANES):
+            count = least(LANES, D - channel)
             _weights(filters, biases, lane, channel, count, D, size, weights)
-            for number in range(lane * W, lane * W + W):
+            for number in spaced(lane * W, lane * W + W, 1):
                 _gather(inputs, window, number, channel, count, T, D, size, stride, seen)
-                for t in range(T):
+                for t in up_to(T):
                     summed = _convolved(seen, weights, t, size)
                     if activated:
                         summed = summed / (one + exponential(zero - summed))
                     store_some(outputs, (number * T + t) * D + channel, count, summed)
+    release(seen)
 
 
-@compiled
+@loop
 def convolution_backward(
     inputs: Array,
     window: Array,
@@ -130,20 +129,20 @@ def convolution_backward(
 ) -> None:
     """The gradients."""
     zero, one = by_outputs.dtype.type(0), by_outputs.dtype.type(1)
-    seen = np.empty((T + size) * LANES, by_outputs.dtype)
-    weights = np.empty((size + 1) * LANES, by_outputs.dtype)
-    by_weights = np.empty((size + 1) * LANES, by_outputs.dtype)
-    wanted = np.zeros((T + 2 * size) * LANES, by_outputs.dtype)  # between zeros
-    for lane in range(R):
-        for channel in range(0, D, LANES):
-            count = min(LANES, D - channel)
+    seen, weights, by_weights, wanted = zeros(
+        by_outputs,
+        ((T + size) * LANES, (size + 1) * LANES, (size + 1) * LANES, (T + 2 * size) * LANES),
+    )
+    for lane in up_to(R):
+        for channel in spaced(0, D, LANES):
+            count = least(LANES, D - channel)
             _weights(filters, biases, lane, channel, count, D, size, weights)
-            for j in range(size + 1):
+            for j in up_to(size + 1):
                 store(by_weights, j * LANES, splat(zero))
-            for number in range(lane * W, lane * W + W):
+            for number in spaced(lane * W, lane * W + W, 1):
                 _gather(inputs, window, number, channel, count, T, D, size, stride, seen)
                 by_bias = load(by_weights, size * LANES)
-                for t in range(T):
+                for t in up_to(T):
                     along = load_some(by_outputs, (number * T + t) * D + channel, count)
                     if activated:
                         summed = _convolved(seen, weights, t, size)
@@ -152,15 +151,15 @@ def convolution_backward(
                     by_bias = by_bias + along
                     store(wanted, (t + size) * LANES, along)
                 store(by_weights, size * LANES, by_bias)
-                for j in range(size):
+                for j in up_to(size):
                     summed = load(by_weights, j * LANES)
-                    for t in range(T):
+                    for t in up_to(T):
                         along = load(wanted, (t + size) * LANES)
                         summed = summed + along * load(seen, (t + j) * LANES)
                     store(by_weights, j * LANES, summed)
-                for t in range(T + size - 1):
+                for t in up_to(T + size - 1):
                     summed = splat(zero)
-                    for j in range(size):
+                    for j in up_to(size):
                         along = load(wanted, (t - j + size) * LANES)
                         summed = summed + load(weights, j * LANES) * along
                     if t < size - 1:
@@ -169,8 +168,9 @@ def convolution_backward(
                     else:
                         place = (number * T + t - size + 1) * D + channel
                         store_some(by_inputs, place, count, summed)
-            for j in range(size):
+            for j in up_to(size):
                 place = (lane * size + j) * D + channel
                 store_some(by_filters, place, count, load(by_weights, j * LANES))
-            if biases.size > 0:
+            if exists(biases):
                 store_some(by_biases, lane * D + channel, count, load(by_weights, size * LANES))
+    release(seen)

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.compiling import loop, part
+from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.matrix_states import CHUNK, kept_place
+from statetrack.ops.loops.memory import Array, at, exists, put, release, zeros
 from statetrack.ops.loops.products import (
     ALL,
     FROM,
@@ -32,13 +32,10 @@ from statetrack.ops.loops.products import (
 )
 from statetrack.ops.loops.vectors import (
     LANES,
-    Array,
-    at,
     exponential,
     load,
     load_some,
     padded,
-    put,
     splat,
     store,
     store_some,
@@ -46,19 +43,16 @@ from statetrack.ops.loops.vectors import (
 )
 
 
-@compiled
-def _without_state(first: Array, B: int, size: int) -> Any:
-    """Of each of B words, whether its first state is zero."""
-    empty = np.ones(B, np.bool_)
-    for word in range(B):
-        for place in range(word * size, (word + 1) * size):
-            if at(first, place) != first.dtype.type(0):
-                empty[word] = False
-                break
-    return empty
+@part
+def _is_zero(first: Array, place: int, size: int) -> bool:
+    """Whether the first state of a word is zero."""
+    for i in spaced(place, place + size, 1):
+        if at(first, i) != first.dtype.type(0):
+            return False
+    return True
 
 
-@compiled
+@part
 def _decays(
     log_gates: Any, weights: Any, length: int, G: int, plain: Array, decays: Array, since: Array
 ) -> None:
@@ -71,29 +65,29 @@ def _decays(
     weights, weight, weight_stride = weights
     one = decays.dtype.type(1)
     if G == 0:
-        for t in range(length):
+        for t in up_to(length):
             keep_first(decays, t * LANES, t + 1, splat(one))
         store(since, 0, splat(one))
     else:
         sums_between(log_gates, place, stride, length, decays)
         summed = decays.dtype.type(0)
-        for t in range(length):
+        for t in up_to(length):
             keep_first(decays, t * LANES, t + 1, exponential(load(decays, t * LANES)))
             summed += at(log_gates, place + t * stride)
             put(since, t, summed)
         store(since, 0, exponential(load_some(since, 0, length)))
-    if weights.size > 0:
+    if exists(weights):
         store(plain, 0, splat(decays.dtype.type(0)))
-        for t in range(length):
+        for t in up_to(length):
             put(plain, t, at(weights, weight + t * weight_stride))
         by_position = load(plain, 0)
-        for t in range(length):
+        for t in up_to(length):
             row = load(decays, t * LANES)
             store(plain, t * LANES, row)
             store(decays, t * LANES, row * by_position)
 
 
-@compiled
+@part
 def _scaled(
     rows: Array,
     place: int,
@@ -105,14 +99,14 @@ def _scaled(
     found: Array,
 ) -> None:
     """Rows [length, size] times factors, from the start of `found`, whose rows are padded."""
-    for t in range(length):
+    for t in up_to(length):
         factor = at(factors, first + t)
-        for i in range(0, size, LANES):
-            part = load_some(rows, place + t * stride + i, min(LANES, size - i))
+        for i in spaced(0, size, LANES):
+            part = load_some(rows, place + t * stride + i, least(LANES, size - i))
             store(found, t * padded(size) + i, factor * part)
 
 
-@compiled
+@part
 def _add_scaled(
     rows: Array,
     factors: Array,
@@ -124,16 +118,16 @@ def _add_scaled(
     own_stride: int,
 ) -> None:
     """Padded rows [length, size] times factors, added to rows of `found`."""
-    for t in range(length):
+    for t in up_to(length):
         factor = at(factors, first + t)
-        for i in range(0, size, LANES):
-            count = min(LANES, size - i)
+        for i in spaced(0, size, LANES):
+            count = least(LANES, size - i)
             to = own + t * own_stride + i
             part = load_some(found, to, count) + factor * load(rows, t * padded(size) + i)
             store_some(found, to, count, part)
 
 
-@compiled
+@loop
 def decayed_forward(
     queries: Array,
     keys: Array,
@@ -160,33 +154,37 @@ def decayed_forward(
     which repeat. What is written has weights w [W, T, N], unless they are empty. Of the sequences
     the row (w, t) starts at (w T + t) times its stride.
     """
-    P, Q, dtype = padded(V), padded(K), first.dtype
-    empty = _without_state(first, B, N * K * V)
-    state = np.zeros(N * K * P, dtype)
-    turned_keys = np.zeros(K * LANES, dtype)
-    scores = np.zeros(CHUNK * LANES, dtype)
-    weights = np.zeros(CHUNK * LANES, dtype)
-    plain = np.zeros(CHUNK * LANES, dtype)
-    decays = np.zeros(CHUNK * LANES, dtype)
-    since = np.zeros(LANES, dtype)
-    read = np.zeros(CHUNK * P, dtype)
-    decayed = np.zeros(CHUNK * Q, dtype)
-    for word in range(W):
-        held = not empty[word % B]
+    P, Q = padded(V), padded(K)
+    state, turned_keys, scores, weights, plain, decays, since, read, decayed = zeros(
+        first,
+        (
+            N * K * P,
+            K * LANES,
+            CHUNK * LANES,
+            CHUNK * LANES,
+            CHUNK * LANES,
+            CHUNK * LANES,
+            LANES,
+            CHUNK * P,
+            CHUNK * Q,
+        ),
+    )
+    for word in up_to(W):
+        held = not _is_zero(first, word % B * N * K * V, N * K * V)
         if held:
-            for row in range(N * K):
-                for j in range(0, V, LANES):
+            for row in up_to(N * K):
+                for j in spaced(0, V, LANES):
                     place = (word % B * N * K + row) * V + j
-                    store(state, row * P + j, load_some(first, place, min(LANES, V - j)))
-        for start in range(0, T, CHUNK):
-            length = min(CHUNK, T - start)
+                    store(state, row * P + j, load_some(first, place, least(LANES, V - j)))
+        for start in spaced(0, T, CHUNK):
+            length = least(CHUNK, T - start)
             row = word * T + start
-            if kept.size > 0 and start > 0:
-                for head in range(N):
+            if exists(kept) and start > 0:
+                for head in up_to(N):
                     place = kept_place(word * N + head, start, T, K, V)
-                    for i in range(0, K * P, LANES):
+                    for i in spaced(0, K * P, LANES):
                         store(kept, place + i, load(state, head * K * P + i))
-            for head in range(N):
+            for head in up_to(N):
                 shared = head * K if M > 1 else 0
                 query, key = row * strides[0] + shared, row * strides[1] + shared
                 value, output = row * strides[2] + head * V, (row * N + head) * V
@@ -203,7 +201,7 @@ def decayed_forward(
                 gates = (log_gates, row * strides[3] + head, strides[3])
                 written = (writes, row * strides[4] + head, strides[4])
                 _decays(gates, written, length, G, plain, decays, since)
-                for t in range(length):
+                for t in up_to(length):
                     weight = load(decays, t * LANES) * load(scores, t * LANES)
                     keep_first(weights, t * LANES, t + 1, weight)
                 multiply(
@@ -224,12 +222,12 @@ def decayed_forward(
                         False,
                     )
                     _add_scaled(read, since, 0, length, V, outputs, output, N * V)
-                if last.size > 0 or start + length < T:
+                if exists(last) or start + length < T:
                     end = (length - 1) * LANES
                     _scaled(keys, key, strides[1], decays, end, length, K, decayed)
                     if held:
                         factor = at(since, length - 1)
-                        for i in range(head * K * P, (head + 1) * K * P, LANES):
+                        for i in spaced(head * K * P, (head + 1) * K * P, LANES):
                             store(state, i, factor * load(state, i))
                     multiply(
                         (decayed, 0, 1, Q),
@@ -240,14 +238,15 @@ def decayed_forward(
                         held,
                     )
             held = True
-        if last.size > 0:
-            for row in range(N * K):
-                for j in range(0, V, LANES):
+        if exists(last):
+            for row in up_to(N * K):
+                for j in spaced(0, V, LANES):
                     place = (word * N * K + row) * V + j
-                    store_some(last, place, min(LANES, V - j), load(state, row * P + j))
+                    store_some(last, place, least(LANES, V - j), load(state, row * P + j))
+    release(state)
 
 
-@compiled
+@loop
 def decayed_backward(
     queries: Array,
     keys: Array,
@@ -278,42 +277,63 @@ def decayed_backward(
 
     A gate's gradient is the sum over all pairs of positions that it stands between.
     """
-    P, Q, dtype = padded(V), padded(K), by_outputs.dtype
-    zero = dtype.type(0)
-    empty = _without_state(first, B, N * K * V)
-    adjoint = np.zeros(N * K * P, dtype)
-    turned_adjoint = np.zeros(N * V * Q, dtype)
-    turned_state = np.zeros(V * Q, dtype)
-    turned_keys = np.zeros(K * LANES, dtype)
-    turned_values = np.zeros(V * LANES, dtype)
-    scores = np.zeros(CHUNK * LANES, dtype)
-    weights = np.zeros(CHUNK * LANES, dtype)
-    pairs = np.zeros(CHUNK * LANES, dtype)
-    by_weights = np.zeros(CHUNK * LANES, dtype)
-    by_scores = np.zeros(CHUNK * LANES, dtype)
-    plain = np.zeros(CHUNK * LANES, dtype)
-    decays = np.zeros(CHUNK * LANES, dtype)
-    since = np.zeros(LANES, dtype)
-    wanted = np.zeros(CHUNK * P, dtype)
-    by_value = np.zeros(CHUNK * P, dtype)
-    by_key = np.zeros(CHUNK * Q, dtype)
-    by_query = np.zeros(CHUNK * Q, dtype)
-    for word in range(W):
-        carried = by_last.size > 0
+    P, Q, zero = padded(V), padded(K), by_outputs.dtype.type(0)
+    (
+        adjoint,
+        turned_adjoint,
+        turned_state,
+        turned_keys,
+        turned_values,
+        scores,
+        weights,
+        pairs,
+        by_weights,
+        by_scores,
+        plain,
+        decays,
+        since,
+        wanted,
+        by_value,
+        by_key,
+        by_query,
+    ) = zeros(
+        by_outputs,
+        (
+            N * K * P,
+            N * V * Q,
+            V * Q,
+            K * LANES,
+            V * LANES,
+            CHUNK * LANES,
+            CHUNK * LANES,
+            CHUNK * LANES,
+            CHUNK * LANES,
+            CHUNK * LANES,
+            CHUNK * LANES,
+            CHUNK * LANES,
+            LANES,
+            CHUNK * P,
+            CHUNK * P,
+            CHUNK * Q,
+            CHUNK * Q,
+        ),
+    )
+    for word in up_to(W):
+        carried = exists(by_last)
         if carried:
-            for row in range(N * K):
-                for j in range(0, V, LANES):
+            for row in up_to(N * K):
+                for j in spaced(0, V, LANES):
                     place = (word * N * K + row) * V + j
-                    store(adjoint, row * P + j, load_some(by_last, place, min(LANES, V - j)))
-            for head in range(N):
+                    store(adjoint, row * P + j, load_some(by_last, place, least(LANES, V - j)))
+            for head in up_to(N):
                 place = (word * N + head) * K * V
                 _turned_to(by_last, place, V, K, V, turned_adjoint, head * V * Q, Q)
-        for start in range((T - 1) // CHUNK * CHUNK, -1, -CHUNK):
-            length = min(CHUNK, T - start)
+        for start in spaced((T - 1) // CHUNK * CHUNK, -1, -CHUNK):
+            length = least(CHUNK, T - start)
             row = word * T + start
-            held = start > 0 or not empty[word % B]
-            needed = start > 0 or by_first.size > 0
-            for head in range(N):
+            held = start > 0 or not _is_zero(first, word % B * N * K * V, N * K * V)
+            needed = start > 0 or exists(by_first)
+            for head in up_to(N):
                 shared = head * K if M > 1 else 0
                 query, key = row * strides[0] + shared, row * strides[1] + shared
                 value, output = row * strides[2] + head * V, (row * N + head) * V
@@ -328,7 +348,7 @@ def decayed_backward(
                         ALL,
                         False,
                     )
-                    for t in range(length):
+                    for t in up_to(length):
                         store(by_scores, t * LANES, splat(zero))
                 gates = (log_gates, row * strides[3] + head, strides[3])
                 written = (writes, row * strides[4] + head, strides[4])
@@ -343,11 +363,11 @@ def decayed_backward(
                     False,
                 )
                 by_write = splat(zero)
-                if writes.size > 0:
-                    for t in range(length):
+                if exists(writes):
+                    for t in up_to(length):
                         found = load_some(by_weights, t * LANES, t + 1) * load(plain, t * LANES)
                         by_write = by_write + found * load(scores, t * LANES)
-                for t in range(length):
+                for t in up_to(length):
                     decay, score = load(decays, t * LANES), load(scores, t * LANES)
                     keep_first(weights, t * LANES, t + 1, decay * score)
                     found = load(by_weights, t * LANES) * decay
@@ -381,9 +401,9 @@ def decayed_backward(
                         M == 1 and N > 1,
                     )
                 elif head == 0:
-                    for t in range(length):
-                        for i in range(0, K, LANES):
-                            place, count = to_query + t * K + i, min(LANES, K - i)
+                    for t in up_to(length):
+                        for i in spaced(0, K, LANES):
+                            place, count = to_query + t * K + i, least(LANES, K - i)
                             store_some(by_queries, place, count, splat(zero))
                             store_some(by_keys, place, count, splat(zero))
                 end = (length - 1) * LANES
@@ -422,9 +442,9 @@ def decayed_backward(
                         ALL,
                         False,
                     )
-                    for t in range(length):
-                        for i in range(0, K, LANES):
-                            place, count = to_query + t * M * K + i, min(LANES, K - i)
+                    for t in up_to(length):
+                        for i in spaced(0, K, LANES):
+                            place, count = to_query + t * M * K + i, least(LANES, K - i)
                             found = load_some(by_queries, place, count)
                             found = found + load(by_query, t * Q + i)
                             store_some(by_queries, place, count, found)
@@ -443,9 +463,9 @@ def decayed_backward(
                         carried,
                         (by_gates, row * N + head, N),
                     )
-                if writes.size > 0:
+                if exists(writes):
                     store(by_weights, 0, by_write)
-                    for t in range(length):
+                    for t in up_to(length):
                         found = at(by_weights, t)
                         if carried:
                             along = _product(keys, key + t * strides[1], by_key, t * Q, K)
@@ -454,9 +474,9 @@ def decayed_backward(
                 if needed:
                     if carried:
                         factor = at(since, length - 1)
-                        for i in range(head * K * P, (head + 1) * K * P, LANES):
+                        for i in spaced(head * K * P, (head + 1) * K * P, LANES):
                             store(adjoint, i, factor * load(adjoint, i))
-                        for i in range(head * V * Q, (head + 1) * V * Q, LANES):
+                        for i in spaced(head * V * Q, (head + 1) * V * Q, LANES):
                             store(turned_adjoint, i, factor * load(turned_adjoint, i))
                     multiply(
                         (queries, query, 1, strides[0]),
@@ -476,14 +496,15 @@ def decayed_backward(
                             carried,
                         )
             carried = True
-        if by_first.size > 0:
-            for row in range(N * K):
-                for j in range(0, V, LANES):
+        if exists(by_first):
+            for row in up_to(N * K):
+                for j in spaced(0, V, LANES):
                     place = (word * N * K + row) * V + j
-                    store_some(by_first, place, min(LANES, V - j), load(adjoint, row * P + j))
+                    store_some(by_first, place, least(LANES, V - j), load(adjoint, row * P + j))
+    release(adjoint)
 
 
-@compiled
+@part
 def _turned_to(
     matrix: Array,
     place: int,
@@ -495,22 +516,22 @@ def _turned_to(
     width: int,
 ) -> None:
     """A matrix [rows, columns] transposed, from `own` on, in rows of a width."""
-    for row in range(rows):
-        for column in range(columns):
+    for row in up_to(rows):
+        for column in up_to(columns):
             put(found, own + column * width + row, at(matrix, place + row * stride + column))
 
 
-@compiled
+@part
 def _product(left: Array, place: int, right: Array, other: int, size: int) -> Any:
     """The inner product of two vectors."""
     found = splat(right.dtype.type(0))
-    for i in range(0, size, LANES):
-        count = min(LANES, size - i)
+    for i in spaced(0, size, LANES):
+        count = least(LANES, size - i)
         found = found + load_some(left, place + i, count) * load_some(right, other + i, count)
     return total(found)
 
 
-@compiled
+@part
 def _by_gates(
     queries: Any,
     keys: Any,
@@ -537,14 +558,14 @@ def _by_gates(
     if held and carried:
         through = at(since, length - 1) * _product(turned_state, 0, turned_adjoint, own, V * Q)
     written = pairs.dtype.type(0)
-    for t in range(length):
+    for t in up_to(length):
         put(by_gates, to + t * to_stride, through + written)
         if carried:
             along = _product(keys, key + t * key_stride, by_key, t * Q, K)
             written += at(decays, end + t) * along
     row = splat(pairs.dtype.type(0))
     read = pairs.dtype.type(0)
-    for t in range(length - 1, -1, -1):
+    for t in spaced(length - 1, -1, -1):
         row = row + load(pairs, t * LANES)
         store(pairs, t * LANES, row)
         if held:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.compiling import loop, part
+from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.matrix_states import (
     CHUNK,
     add_gates,
@@ -20,14 +19,12 @@ from statetrack.ops.loops.matrix_states import (
     num_wanted,
     transposed,
 )
+from statetrack.ops.loops.memory import Array, at, empty, exists, put, release
 from statetrack.ops.loops.vectors import (
     LANES,
-    Array,
-    at,
     load,
     load_some,
     padded,
-    put,
     splat,
     store,
     store_some,
@@ -35,7 +32,7 @@ from statetrack.ops.loops.vectors import (
 )
 
 
-@compiled
+@loop
 def delta_forward(
     queries: Array,
     keys: Array,
@@ -62,54 +59,54 @@ def delta_forward(
     the errors. Of the sequences the row (w, t) starts at (w T + t) times its stride. `log_gates`
     have G = K numbers a head, one or none.
     """
-    state = np.empty(K * LANES, first.dtype)
-    gates = np.empty(K + LANES, first.dtype)
-    for word in range(W):
-        for head in range(N):
-            for column in range(0, V, LANES):
-                count = min(LANES, V - column)
+    state, gates = empty(first, (K * LANES, K + LANES))
+    for word in up_to(W):
+        for head in up_to(N):
+            for column in spaced(0, V, LANES):
+                count = least(LANES, V - column)
                 own = (word * N + head) * K * V + column
                 given = (word % B * N + head) * K * V + column
-                for i in range(K):
+                for i in up_to(K):
                     store(state, i * LANES, load_some(first, given + i * V, count))
-                for t in range(T):
-                    if kept.size > 0 and t > 0 and t % CHUNK == 0:
+                for t in up_to(T):
+                    if exists(kept) and t > 0 and t % CHUNK == 0:
                         place = kept_place(word * N + head, t, T, K, V) + column
-                        for i in range(K):
+                        for i in up_to(K):
                             store(kept, place + i * padded(V), load(state, i * LANES))
                     row = word * T + t
                     query = row * strides[0] + head * K
                     if G > 0:
                         gains_of(log_gates, row * strides[4] + head * G, G, K, gates)
-                        for i in range(K):
+                        for i in up_to(K):
                             store(state, i * LANES, at(gates, i) * load(state, i * LANES))
                     read = splat(first.dtype.type(0))
-                    for p in range(n):
+                    for p in up_to(n):
                         key = row * strides[1] + (p * N + head) * K
                         value = row * strides[2] + (p * N + head) * V + column
                         error = load_some(values, value, count)
-                        for i in range(K):
+                        for i in up_to(K):
                             error = error - at(keys, key + i) * load(state, i * LANES)
-                        if kept.size > 0:
+                        if exists(kept):
                             place = kept_row(word * N + head, W * N, t * n + p, T, n, K, V)
                             store(kept, place + column, error)
                         error = at(betas, row * strides[3] + p * N + head) * error
                         if p < n - 1:
-                            for i in range(K):
+                            for i in up_to(K):
                                 after = load(state, i * LANES) + at(keys, key + i) * error
                                 store(state, i * LANES, after)
                         else:
-                            for i in range(K):
+                            for i in up_to(K):
                                 after = load(state, i * LANES) + at(keys, key + i) * error
                                 store(state, i * LANES, after)
                                 read = read + at(queries, query + i) * after
                     store_some(outputs, (row * N + head) * V + column, count, read)
-                if last.size > 0:
-                    for i in range(K):
+                if exists(last):
+                    for i in up_to(K):
                         store_some(last, own + i * V, count, load(state, i * LANES))
+    release(state)
 
 
-@compiled
+@loop
 def delta_backward(
     queries: Array,
     keys: Array,
@@ -142,14 +139,13 @@ def delta_backward(
     those of queries and keys, with rows as lanes, of states that are computed anew in each chunk.
     So no sum is over lanes.
     """
-    alongs = np.empty(T * n * padded(V), kept.dtype)
-    states = np.empty((CHUNK * (n + 1) + 1) * V * LANES, kept.dtype)
-    adjoint = np.empty(max(K, V) * LANES, kept.dtype)
-    gates = np.empty(K + LANES, kept.dtype)
-    for own in range(W * N):
+    alongs, states, adjoint, gates = empty(
+        kept, (T * n * padded(V), (CHUNK * (n + 1) + 1) * V * LANES, (K + V) * LANES, K + LANES)
+    )
+    for own in up_to(W * N):
         word, head = own // N, own % N
         until = num_wanted(by_outputs, by_last, word, head, T, N, V)
-        for column in range(0, V, LANES):
+        for column in spaced(0, V, LANES):
             _delta_by_values(
                 queries,
                 keys,
@@ -174,14 +170,14 @@ def delta_backward(
                 G,
                 strides,
             )
-        for t in range(until * n):
+        for t in up_to(until * n):
             found = splat(kept.dtype.type(0))
             place = kept_row(own, W * N, t, T, n, K, V)
-            for column in range(0, V, LANES):
+            for column in spaced(0, V, LANES):
                 error = load(kept, place + column)
                 found = found + error * load(alongs, t * padded(V) + column)
             put(by_betas, (word * T * n + t) * N + head, total(found))
-        for first in range(0, K, LANES):
+        for first in spaced(0, K, LANES):
             _delta_by_keys(
                 queries,
                 keys,
@@ -211,9 +207,10 @@ def delta_backward(
                 B,
                 strides,
             )
+    release(alongs)
 
 
-@compiled
+@part
 def _delta_by_values(
     queries: Array,
     keys: Array,
@@ -239,13 +236,13 @@ def _delta_by_values(
     strides: Any,
 ) -> None:
     zero = adjoint.dtype.type(0)
-    count = min(LANES, V - column)
+    count = least(LANES, V - column)
     own = (word * N + head) * K * V + column
-    for i in range(K):
+    for i in up_to(K):
         store(adjoint, i * LANES, splat(zero))
-        if by_last.size > 0:
+        if exists(by_last):
             store(adjoint, i * LANES, load_some(by_last, own + i * V, count))
-    for t in range(until - 1, -1, -1):
+    for t in spaced(until - 1, -1, -1):
         row = word * T + t
         query = row * strides[0] + head * K
         key = row * strides[1] + ((n - 1) * N + head) * K
@@ -253,11 +250,11 @@ def _delta_by_values(
         if G > 0:
             gains_of(log_gates, row * strides[4] + head * G, G, K, gates)
         along = splat(zero)
-        for i in range(K):
+        for i in up_to(K):
             held = load(adjoint, i * LANES) + at(queries, query + i) * wanted
             store(adjoint, i * LANES, held)
             along = along + at(keys, key + i) * held
-        for p in range(n - 1, -1, -1):
+        for p in spaced(n - 1, -1, -1):
             store(alongs, (t * n + p) * padded(V) + column, along)
             along = at(betas, row * strides[3] + p * N + head) * along
             place = ((row * n + p) * N + head) * V + column
@@ -265,25 +262,25 @@ def _delta_by_values(
             following = splat(zero)
             before = key - N * K
             if p > 0:
-                for i in range(K):
+                for i in up_to(K):
                     held = load(adjoint, i * LANES) - at(keys, key + i) * along
                     store(adjoint, i * LANES, held)
                     following = following + at(keys, before + i) * held
             elif G > 0:
-                for i in range(K):
+                for i in up_to(K):
                     held = load(adjoint, i * LANES) - at(keys, key + i) * along
                     store(adjoint, i * LANES, at(gates, i) * held)
             else:
-                for i in range(K):
+                for i in up_to(K):
                     held = load(adjoint, i * LANES) - at(keys, key + i) * along
                     store(adjoint, i * LANES, held)
             along, key = following, before
-    if by_first.size > 0:
-        for i in range(K):
+    if exists(by_first):
+        for i in up_to(K):
             store_some(by_first, own + i * V, count, load(adjoint, i * LANES))
 
 
-@compiled
+@part
 def _delta_by_keys(
     queries: Array,
     keys: Array,
@@ -314,11 +311,11 @@ def _delta_by_keys(
     strides: Any,
 ) -> None:
     zero = kept.dtype.type(0)
-    count = min(LANES, K - first)
+    count = least(LANES, K - first)
     own, size = word * N + head, V * LANES
     transposed(by_last, (own * K + first) * V, V, count, V, adjoint)
-    for start in range((until - 1) // CHUNK * CHUNK, -1, -CHUNK):
-        length = min(CHUNK, until - start)
+    for start in spaced((until - 1) // CHUNK * CHUNK, -1, -CHUNK):
+        length = least(CHUNK, until - start)
         if start > 0:
             place = kept_place(own, start, T, K, V) + first * padded(V)
             transposed(kept, place, padded(V), count, V, states)
@@ -326,38 +323,38 @@ def _delta_by_keys(
             place = (word % B * N + head) * K * V + first * V
             transposed(initial, place, V, count, V, states)
         now = 0
-        for t in range(length):
+        for t in up_to(length):
             row = word * T + start + t
             gain = gain_lanes(log_gates, row * strides[4] + head * G, G, first, count)
-            for j in range(0, size, LANES):
+            for j in spaced(0, size, LANES):
                 store(states, now + size + j, gain * load(states, now + j))
             now += size
-            for p in range(n):
+            for p in up_to(n):
                 key = load_some(keys, row * strides[1] + (p * N + head) * K + first, count)
                 key = at(betas, row * strides[3] + p * N + head) * key
                 place = kept_row(own, W * N, (start + t) * n + p, T, n, K, V)
-                for j in range(V):
+                for j in up_to(V):
                     after = load(states, now + j * LANES) + at(kept, place + j) * key
                     store(states, now + size + j * LANES, after)
                 now += size
-        for t in range(length - 1, -1, -1):
+        for t in spaced(length - 1, -1, -1):
             row = word * T + start + t
             query = load_some(queries, row * strides[0] + head * K + first, count)
             place = (row * N + head) * V
             found = splat(zero)
-            for j in range(V):
+            for j in up_to(V):
                 wanted = at(by_outputs, place + j)
                 found = found + wanted * load(states, now + j * LANES)
                 store(adjoint, j * LANES, load(adjoint, j * LANES) + wanted * query)
             store_some(by_queries, (row * N + head) * K + first, count, found)
-            for p in range(n - 1, -1, -1):
+            for p in spaced(n - 1, -1, -1):
                 now -= size
                 key = load_some(keys, row * strides[1] + (p * N + head) * K + first, count)
                 beta = at(betas, row * strides[3] + p * N + head)
                 place = kept_row(own, W * N, (start + t) * n + p, T, n, K, V)
                 other = ((start + t) * n + p) * padded(V)
                 found = splat(zero)
-                for j in range(V):
+                for j in up_to(V):
                     held = load(adjoint, j * LANES)
                     along = at(alongs, other + j)
                     found = found + at(kept, place + j) * held
@@ -368,7 +365,7 @@ def _delta_by_keys(
             if G > 0:
                 gain = gain_lanes(log_gates, row * strides[4] + head * G, G, first, count)
                 found = splat(zero)
-                for j in range(0, size, LANES):
+                for j in spaced(0, size, LANES):
                     held = load(adjoint, j)
                     found = found + held * load(states, now + j)
                     store(adjoint, j, gain * held)

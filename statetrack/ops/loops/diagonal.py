@@ -7,23 +7,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.compiling import loop, part
+from statetrack.ops.loops.counting import least, spaced, up_to
+from statetrack.ops.loops.memory import Array
 from statetrack.ops.loops.vectors import (
     LANES,
-    Array,
+    alternating,
     evens,
-    load,
     load_some,
     odds,
-    put,
     store_some,
     swapped,
 )
 
 
-@compiled
+@part
 def _times(gain: Any, state: Any, signs: Any, paired: bool) -> Any:
     """A product by number, or of complex numbers as pairs; signs of -1, 1 conjugate by 1, -1."""
     if paired:
@@ -31,17 +29,7 @@ def _times(gain: Any, state: Any, signs: Any, paired: bool) -> Any:
     return gain * state
 
 
-@compiled
-def _signs(array: Array, first: float) -> Any:
-    """The number `first` and its negative, in turn."""
-    signs = np.empty(LANES, array.dtype)
-    for lane in range(0, LANES, 2):
-        put(signs, lane, array.dtype.type(first))
-        put(signs, lane + 1, array.dtype.type(-first))
-    return load(signs, 0)
-
-
-@compiled
+@loop
 def diagonal_forward(
     gains: Array,
     inputs: Array,
@@ -55,12 +43,12 @@ def diagonal_forward(
     strides: Any,
 ) -> None:
     """The states h <- a * h + u [W, T, D]; with `paired`, of complex numbers."""
-    signs = _signs(outputs, -1.0)
-    for word in range(W):
-        for channel in range(0, D, LANES):
-            count = min(LANES, D - channel)
+    signs = alternating(outputs.dtype.type(-1))
+    for word in up_to(W):
+        for channel in spaced(0, D, LANES):
+            count = least(LANES, D - channel)
             state = load_some(first, word * D + channel, count)
-            for t in range(T):
+            for t in up_to(T):
                 row = word * T + t
                 gain = load_some(gains, row * strides[0] + channel, count)
                 added = load_some(inputs, row * strides[1] + channel, count)
@@ -69,7 +57,7 @@ def diagonal_forward(
             store_some(last, word * D + channel, count, state)
 
 
-@compiled
+@loop
 def diagonal_backward(
     gains: Array,
     states: Array,
@@ -86,12 +74,12 @@ def diagonal_backward(
     strides: Any,
 ) -> None:
     """The gradients, of the states of all positions."""
-    signs = _signs(states, 1.0)
-    for word in range(W):
-        for channel in range(0, D, LANES):
-            count = min(LANES, D - channel)
+    signs = alternating(states.dtype.type(1))
+    for word in up_to(W):
+        for channel in spaced(0, D, LANES):
+            count = least(LANES, D - channel)
             adjoint = load_some(by_last, word * D + channel, count)
-            for t in range(T - 1, -1, -1):
+            for t in spaced(T - 1, -1, -1):
                 row = word * T + t
                 adjoint = adjoint + load_some(by_outputs, row * D + channel, count)
                 store_some(by_inputs, row * D + channel, count, adjoint)

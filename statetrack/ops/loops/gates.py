@@ -7,33 +7,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from statetrack.ops.loops.compiling import compiled
-from statetrack.ops.loops.vectors import (
-    LANES,
-    Array,
-    exponential,
-    load_some,
-    splat,
-    store_some,
-)
+from statetrack.ops.loops.compiling import loop
+from statetrack.ops.loops.counting import least, spaced, up_to
+from statetrack.ops.loops.memory import Array
+from statetrack.ops.loops.vectors import LANES, exponential, load_some, splat, store_some
 
 
-@compiled
+@loop
 def gated_forward(
     inputs: Array, gates: Array, outputs: Array, M: int, D: int, strides: Any
 ) -> None:
     """The products x z sigmoid(z) of rows [M, D] of x and z."""
     zero, one = outputs.dtype.type(0), outputs.dtype.type(1)
-    for m in range(M):
-        for first in range(0, D, LANES):
-            count = min(LANES, D - first)
+    for m in up_to(M):
+        for first in spaced(0, D, LANES):
+            count = least(LANES, D - first)
             gate = load_some(gates, m * strides[1] + first, count)
             given = load_some(inputs, m * strides[0] + first, count)
             found = given * gate / (one + exponential(zero - gate))
             store_some(outputs, m * D + first, count, found)
 
 
-@compiled
+@loop
 def gated_backward(
     inputs: Array,
     gates: Array,
@@ -46,9 +41,9 @@ def gated_backward(
 ) -> None:
     """The gradients."""
     zero, one = by_outputs.dtype.type(0), by_outputs.dtype.type(1)
-    for m in range(M):
-        for first in range(0, D, LANES):
-            count = min(LANES, D - first)
+    for m in up_to(M):
+        for first in spaced(0, D, LANES):
+            count = least(LANES, D - first)
             gate = load_some(gates, m * strides[1] + first, count)
             given = load_some(inputs, m * strides[0] + first, count)
             wanted = load_some(by_outputs, m * D + first, count)
@@ -58,7 +53,7 @@ def gated_backward(
             store_some(by_gates, m * D + first, count, wanted * given * slope)
 
 
-@compiled
+@loop
 def mixed_forward(
     inputs: Array,
     before: Array,
@@ -71,19 +66,19 @@ def mixed_forward(
     strides: Any,
 ) -> None:
     """Mixtures x + s (y - x) of rows x and y [R, M, D] for n rows of shares s: [R, n, M, D]."""
-    for lane in range(R):
-        for m in range(lane * M, lane * M + M):
-            for first in range(0, D, LANES):
-                count = min(LANES, D - first)
+    for lane in up_to(R):
+        for m in spaced(lane * M, lane * M + M, 1):
+            for first in spaced(0, D, LANES):
+                count = least(LANES, D - first)
                 given = load_some(inputs, m * strides[0] + first, count)
                 change = load_some(before, m * strides[1] + first, count) - given
-                for j in range(n):
+                for j in up_to(n):
                     share = load_some(shares, (lane * n + j) * D + first, count)
                     place = ((lane * n + j) * M + m - lane * M) * D + first
                     store_some(outputs, place, count, given + share * change)
 
 
-@compiled
+@loop
 def mixed_backward(
     inputs: Array,
     before: Array,
@@ -100,14 +95,14 @@ def mixed_backward(
 ) -> None:
     """The gradients; those by shares are added to zeros."""
     zero = by_outputs.dtype.type(0)
-    for lane in range(R):
-        for m in range(lane * M, lane * M + M):
-            for first in range(0, D, LANES):
-                count = min(LANES, D - first)
+    for lane in up_to(R):
+        for m in spaced(lane * M, lane * M + M, 1):
+            for first in spaced(0, D, LANES):
+                count = least(LANES, D - first)
                 given = load_some(inputs, m * strides[0] + first, count)
                 change = load_some(before, m * strides[1] + first, count) - given
                 all_of_them, shared = splat(zero), splat(zero)
-                for j in range(n):
+                for j in up_to(n):
                     own = (lane * n + j) * D + first
                     place = ((lane * n + j) * M + m - lane * M) * D + first
                     wanted = load_some(by_outputs, place, count)

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.compiling import part
+from statetrack.ops.loops.counting import least, spaced, up_to
+from statetrack.ops.loops.memory import Array, at, exists, put
 from statetrack.ops.loops.vectors import (
     LANES,
-    Array,
     add_at,
-    at,
     exponential,
     load_some,
     padded,
-    put,
     splat,
     store,
     store_some,
@@ -27,45 +26,45 @@ CHUNK = 16
 """Positions between two states that are kept for the backward pass."""
 
 
-@compiled
+@part
 def gains_of(log_gates: Array, place: int, G: int, K: int, gates: Array) -> None:
     """The exponentials of a head's G log-gates, for each of K rows; ones where there are none."""
     if G == 0:
-        for i in range(0, K, LANES):
+        for i in spaced(0, K, LANES):
             store(gates, i, splat(gates.dtype.type(1)))
     elif G == 1:
         factor = exponential(splat(at(log_gates, place)))
-        for i in range(0, K, LANES):
+        for i in spaced(0, K, LANES):
             store(gates, i, factor)
     else:
-        for i in range(0, K, LANES):
-            store(gates, i, exponential(load_some(log_gates, place + i, min(LANES, K - i))))
+        for i in spaced(0, K, LANES):
+            store(gates, i, exponential(load_some(log_gates, place + i, least(LANES, K - i))))
 
 
-@compiled
+@part
 def kept_place(own: int, t: int, T: int, K: int, V: int) -> int:
     """Where the state before a chunk, but the first, of head number `own` of W N is kept."""
     return (own * ((T - 1) // CHUNK) + t // CHUNK - 1) * K * padded(V)
 
 
-@compiled
+@part
 def kept_row(own: int, heads: int, place: int, T: int, n: int, K: int, V: int) -> int:
     """Where a row of a head's n T corrections is kept: after the states of all W N heads."""
     return heads * ((T - 1) // CHUNK) * K * padded(V) + (own * T * n + place) * padded(V)
 
 
-@compiled
+@part
 def transposed(states: Array, place: int, stride: int, count: int, V: int, columns: Array) -> None:
     """Some rows of a state as lanes, zeros beside them and where there is none: [V, LANES]."""
-    for j in range(V):
+    for j in up_to(V):
         store(columns, j * LANES, splat(states.dtype.type(0)))
-    if states.size > 0:
-        for j in range(V):
-            for i in range(count):
+    if exists(states):
+        for j in up_to(V):
+            for i in up_to(count):
                 put(columns, j * LANES + i, at(states, place + i * stride + j))
 
 
-@compiled
+@part
 def gain_lanes(log_gates: Array, place: int, G: int, first: int, count: int) -> Any:
     """The gains of some rows of a head, as lanes: ones where there are none."""
     if G == 0:
@@ -75,7 +74,7 @@ def gain_lanes(log_gates: Array, place: int, G: int, first: int, count: int) -> 
     return exponential(load_some(log_gates, place + first, count))
 
 
-@compiled
+@part
 def add_gates(by_gates: Array, place: int, G: int, first: int, count: int, found: Any) -> None:
     """Write the gradients by log-gates of some rows, or add their sum to that of all."""
     if G == 1:
@@ -84,19 +83,19 @@ def add_gates(by_gates: Array, place: int, G: int, first: int, count: int, found
         store_some(by_gates, place + first, count, found)
 
 
-@compiled
+@part
 def num_wanted(
     by_outputs: Array, by_last: Array, word: int, head: int, T: int, N: int, V: int
-) -> int:
+) -> Any:
     """How many positions of a head have a gradient: those up to the last one whose is not 0.
 
     Behind the end of a word none has one, and all gradients there stay zeros.
     """
-    if by_last.size > 0:
+    if exists(by_last):
         return T
-    for t in range(T - 1, -1, -1):
+    for t in spaced(T - 1, -1, -1):
         place = ((word * T + t) * N + head) * V
-        for j in range(V):
+        for j in up_to(V):
             if at(by_outputs, place + j) != 0:
                 return t + 1
     return 0

@@ -7,24 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from statetrack.ops.loops.compiling import compiled
-from statetrack.ops.loops.vectors import (
-    LANES,
-    Array,
-    at,
-    load,
-    load_some,
-    put,
-    splat,
-    store,
-    store_some,
-)
+from statetrack.ops.loops.compiling import part
+from statetrack.ops.loops.counting import least, spaced, up_to
+from statetrack.ops.loops.memory import Array, at, put
+from statetrack.ops.loops.vectors import LANES, load, load_some, splat, store, store_some
 
 ALL, UP_TO, FROM = 0, 1, 2
 """Which terms of a sum count: all, those up to the row's own, or those from the row's own on."""
 
 
-@compiled
+@part
 def multiply(left: Any, right: Any, results: Any, sizes: Any, which: int, added: bool) -> None:
     """The products [rows, columns] of matrices [rows, terms] and [terms, columns], or added to.
 
@@ -38,12 +30,12 @@ def multiply(left: Any, right: Any, results: Any, sizes: Any, which: int, added:
     found, own, own_stride = results
     rows, terms, columns = sizes
     zero = splat(found.dtype.type(0))
-    for column in range(0, columns, LANES):
-        count = min(LANES, columns - column)
+    for column in spaced(0, columns, LANES):
+        count = least(LANES, columns - column)
         row = 0
         while row + 4 <= rows:
             start = row if which == FROM else 0
-            stop = min(terms, row + 4) if which == UP_TO else terms
+            stop = least(terms, row + 4) if which == UP_TO else terms
             here, to = place + row * row_stride, own + row * own_stride + column
             first, second, third, fourth = zero, zero, zero, zero
             if added:
@@ -51,7 +43,7 @@ def multiply(left: Any, right: Any, results: Any, sizes: Any, which: int, added:
                 second = load_some(found, to + own_stride, count)
                 third = load_some(found, to + 2 * own_stride, count)
                 fourth = load_some(found, to + 3 * own_stride, count)
-            for term in range(start, stop):
+            for term in spaced(start, stop, 1):
                 part = load_some(right, other + term * right_stride + column, count)
                 now = here + term * term_stride
                 first = first + at(left, now) * part
@@ -65,7 +57,7 @@ def multiply(left: Any, right: Any, results: Any, sizes: Any, which: int, added:
             row += 4
         while row < rows:
             start = row if which == FROM else 0
-            stop = min(terms, row + 1) if which == UP_TO else terms
+            stop = least(terms, row + 1) if which == UP_TO else terms
             here, to = place + row * row_stride, own + row * own_stride + column
             first, second = zero, zero
             if added:
@@ -84,24 +76,24 @@ def multiply(left: Any, right: Any, results: Any, sizes: Any, which: int, added:
             row += 1
 
 
-@compiled
+@part
 def turned(
     matrix: Array, place: int, stride: int, rows: int, columns: int, found: Array, width: int
 ) -> None:
     """A matrix [rows, columns] transposed, from the start of `found`, whose rows have a width."""
-    for row in range(rows):
-        for column in range(columns):
+    for row in up_to(rows):
+        for column in up_to(columns):
             put(found, column * width + row, at(matrix, place + row * stride + column))
 
 
-@compiled
+@part
 def keep_first(matrix: Array, place: int, size: int, row: Any) -> None:
     """Write the first `size` numbers of a vector, and zeros behind them."""
     store(matrix, place, row)
     store(matrix, place, load_some(matrix, place, size))
 
 
-@compiled
+@part
 def sums_between(log_gates: Array, place: int, stride: int, length: int, sums: Array) -> None:
     """Rows t of the sums of log-gates after position s and up to t, [length, LANES].
 
@@ -109,7 +101,7 @@ def sums_between(log_gates: Array, place: int, stride: int, length: int, sums: A
     that a large one of them has not. Numbers for s > t have no meaning.
     """
     row = splat(sums.dtype.type(0))
-    for t in range(length):
+    for t in up_to(length):
         row = row + splat(at(log_gates, place + t * stride))
         store(sums, t * LANES, row)
         put(sums, t * LANES + t, sums.dtype.type(0))

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.compiling import loop
+from statetrack.ops.loops.counting import least, spaced, up_to
+from statetrack.ops.loops.memory import Array
 from statetrack.ops.loops.vectors import (
     LANES,
-    Array,
+    alternating,
     doubled,
     firsts,
-    load,
     load_some,
-    put,
     store_some,
     swapped,
 )
@@ -25,16 +23,7 @@ from statetrack.ops.loops.vectors import (
 PAIRS = LANES // 2
 
 
-@compiled
-def _alternating(like: Array) -> Array:
-    """The numbers -1, 1, -1, .. of a vector."""
-    signs = np.empty(LANES, like.dtype)
-    for lane in range(LANES):
-        put(signs, lane, like.dtype.type(2 * (lane % 2) - 1))
-    return signs
-
-
-@compiled
+@loop
 def rotated_forward(
     rows: Array,
     cosines: Array,
@@ -46,23 +35,23 @@ def rotated_forward(
     strides: Any,
 ) -> None:
     """Rows [M, N] whose first J pairs (x, y) become (c x - s y, s x + c y), with c and s [M, J]."""
-    signs = load(_alternating(rows), 0)
-    for m in range(M):
+    signs = alternating(rows.dtype.type(-1))
+    for m in up_to(M):
         row, angle, own = m * strides[0], m * strides[1], m * N
         sine = m * strides[2]
-        for j in range(0, J, PAIRS):
-            count = min(PAIRS, J - j)
+        for j in spaced(0, J, PAIRS):
+            count = least(PAIRS, J - j)
             pairs = load_some(rows, row + 2 * j, 2 * count)
             cosine = doubled(load_some(cosines, angle + j, count))
             turn = signs * doubled(load_some(sines, sine + j, count))
             found = pairs * cosine + swapped(pairs) * turn
             store_some(outputs, own + 2 * j, 2 * count, found)
-        for i in range(2 * J, N, LANES):
-            count = min(LANES, N - i)
+        for i in spaced(2 * J, N, LANES):
+            count = least(LANES, N - i)
             store_some(outputs, own + i, count, load_some(rows, row + i, count))
 
 
-@compiled
+@loop
 def rotated_backward(
     rows: Array,
     cosines: Array,
@@ -77,12 +66,12 @@ def rotated_backward(
     strides: Any,
 ) -> None:
     """The gradients."""
-    signs = load(_alternating(rows), 0)
-    for m in range(M):
+    signs = alternating(rows.dtype.type(-1))
+    for m in up_to(M):
         row, angle, own = m * strides[0], m * strides[1], m * N
         sine = m * strides[2]
-        for j in range(0, J, PAIRS):
-            count = min(PAIRS, J - j)
+        for j in spaced(0, J, PAIRS):
+            count = least(PAIRS, J - j)
             pairs = load_some(rows, row + 2 * j, 2 * count)
             wanted = load_some(by_outputs, own + 2 * j, 2 * count)
             cosine = doubled(load_some(cosines, angle + j, count))
@@ -93,6 +82,6 @@ def rotated_backward(
             store_some(by_cosines, m * J + j, count, firsts(along + swapped(along)))
             along = signs * wanted * swapped(pairs)
             store_some(by_sines, m * J + j, count, firsts(along + swapped(along)))
-        for i in range(2 * J, N, LANES):
-            count = min(LANES, N - i)
+        for i in spaced(2 * J, N, LANES):
+            count = least(LANES, N - i)
             store_some(by_rows, own + i, count, load_some(by_outputs, own + i, count))

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.compiling import loop, part
+from statetrack.ops.loops.counting import least, spaced, up_to
+from statetrack.ops.loops.memory import Array, at, exists, put, release, zeros
 from statetrack.ops.loops.state_products import GROUP, PIECE, TILE, add_outer, multiply
 from statetrack.ops.loops.vectors import (
     LANES,
-    Array,
-    at,
     hyperbolic_tangent,
     load,
     load_some,
     padded,
-    put,
     sigmoid,
     splat,
     store,
@@ -29,32 +26,32 @@ from statetrack.ops.loops.vectors import (
 )
 
 
-@compiled
+@part
 def _pack_columns(weights: Array, place: int, G: int, H: int, panels: Array) -> None:
     """Weights [G H, H] as panels [units / LANES, G, H, LANES], zeros for units there are not."""
-    for i in range(0, H, LANES):
-        for gate in range(G):
+    for i in spaced(0, H, LANES):
+        for gate in up_to(G):
             own = (i * G + gate * LANES) * H
-            for lane in range(LANES):
+            for lane in up_to(LANES):
                 row = place + (gate * H + i + lane) * H
-                for j in range(H):
+                for j in up_to(H):
                     number = at(weights, row + j) if i + lane < H else weights.dtype.type(0)
                     put(panels, own + j * LANES + lane, number)
 
 
-@compiled
+@part
 def _pack_rows(weights: Array, place: int, G: int, H: int, panels: Array) -> None:
     """Weights [G H, H] as panels [units / LANES, G, H, LANES] of the product with rows of gates."""
-    for i in range(0, H, LANES):
-        count = min(LANES, H - i)
-        for gate in range(G):
+    for i in spaced(0, H, LANES):
+        count = least(LANES, H - i)
+        for gate in up_to(G):
             own = (i * G + gate * LANES) * H
-            for j in range(H):
+            for j in up_to(H):
                 row = place + (gate * H + j) * H + i
                 store(panels, own + j * LANES, load_some(weights, row, count))
 
 
-@compiled
+@loop
 def gated_forward(
     table: Array,
     rows: Any,
@@ -79,38 +76,36 @@ def gated_forward(
     """
     P = padded(H)
     parts, N = (2, 6) if G == 4 else (1, 5 if G == 3 else 1)
-    panels = np.empty(G * P * H, first.dtype)
-    states = np.zeros(GROUP * P, first.dtype)
-    after = np.zeros(GROUP * P, first.dtype)
-    cells = np.zeros(GROUP * P, first.dtype)
-    sums = np.zeros(GROUP * G * LANES, first.dtype)
-    for lane in range(R):
+    panels, states, after, cells, sums = zeros(
+        first, (G * P * H, GROUP * P, GROUP * P, GROUP * P, GROUP * G * LANES)
+    )
+    for lane in up_to(R):
         _pack_columns(weights, lane * G * H * H, G, H, panels)
-        for start in range(0, W, GROUP):
-            words = min(GROUP, W - start)
-            for word in range(words):
+        for start in spaced(0, W, GROUP):
+            words = least(GROUP, W - start)
+            for word in up_to(words):
                 place = (lane * W + start + word) * parts * H
-                for i in range(0, H, LANES):
-                    count = min(LANES, H - i)
+                for i in spaced(0, H, LANES):
+                    count = least(LANES, H - i)
                     store(states, word * P + i, load_some(first, place + i, count))
                     if G == 4:
                         store(cells, word * P + i, load_some(first, place + H + i, count))
-            for t in range(T):
-                for i in range(0, H, LANES):
-                    count = min(LANES, H - i)
-                    for word in range(words):
+            for t in up_to(T):
+                for i in spaced(0, H, LANES):
+                    count = least(LANES, H - i)
+                    for word in up_to(words):
                         row = (lane * W + start + word) * T + t
-                        place = (lane * V + rows[row]) * G * H + i
-                        for gate in range(G):
+                        place = (lane * V + at(rows, row)) * G * H + i
+                        for gate in up_to(G):
                             if G == 3 and gate == 2:
                                 argument = load_some(biases, lane * H + i, count)
                             else:
                                 argument = load_some(table, place + gate * H, count)
                             store(sums, (word * G + gate) * LANES, argument)
-                    for gate in range(G):
+                    for gate in up_to(G):
                         own = (i * G + gate * LANES) * H
                         multiply(states, 0, P, panels, own, H, words, sums, gate * LANES, G * LANES)
-                    for word in range(words):
+                    for word in up_to(words):
                         own, place = word * G * LANES, word * P + i
                         row = (lane * W + start + word) * T + t
                         if G == 4:
@@ -121,7 +116,7 @@ def gated_forward(
                             cell = forget * load(cells, place) + enter * new
                             store(cells, place, cell)
                             hidden = opened * hyperbolic_tangent(cell, first)
-                            if kept.size > 0:
+                            if exists(kept):
                                 memory = row * N * P + i
                                 store(kept, memory + P, enter)
                                 store(kept, memory + 2 * P, forget)
@@ -132,11 +127,11 @@ def gated_forward(
                             reset = sigmoid(load(sums, own), first)
                             keep = sigmoid(load(sums, own + LANES), first)
                             read = load(sums, own + 2 * LANES)
-                            argument = (lane * V + rows[row]) * G * H + 2 * H + i
+                            argument = (lane * V + at(rows, row)) * G * H + 2 * H + i
                             new = load_some(table, argument, count) + reset * read
                             new = hyperbolic_tangent(new, first)
                             hidden = new + keep * (load(states, place) - new)
-                            if kept.size > 0:
+                            if exists(kept):
                                 memory = row * N * P + i
                                 store(kept, memory + P, reset)
                                 store(kept, memory + 2 * P, keep)
@@ -145,20 +140,21 @@ def gated_forward(
                         else:
                             hidden = hyperbolic_tangent(load(sums, own), first)
                         store(after, place, hidden)
-                        if kept.size > 0:
+                        if exists(kept):
                             store(kept, row * N * P + i, hidden)
                         store_some(outputs, row * H + i, count, hidden)
                 states, after = after, states
-            for word in range(words):
+            for word in up_to(words):
                 place = (lane * W + start + word) * parts * H
-                for i in range(0, H, LANES):
-                    count = min(LANES, H - i)
+                for i in spaced(0, H, LANES):
+                    count = least(LANES, H - i)
                     store_some(last, place + i, count, load(states, word * P + i))
                     if G == 4:
                         store_some(last, place + H + i, count, load(cells, word * P + i))
+    release(panels)
 
 
-@compiled
+@loop
 def gated_backward(
     rows: Any,
     weights: Array,
@@ -181,35 +177,40 @@ def gated_backward(
     P = padded(H)
     zero, one = first.dtype.type(0), first.dtype.type(1)
     parts, N = (2, 6) if G == 4 else (1, 5 if G == 3 else 1)
-    panels = np.empty(G * P * H, first.dtype)
-    adjoints = np.zeros(GROUP * P, first.dtype)
-    by_cells = np.zeros(GROUP * P, first.dtype)
     stride, width = G * P + LANES, P + LANES  # no multiple of a power of two, for the caches
-    found = np.zeros(PIECE * GROUP * stride, first.dtype)
-    befores = np.zeros(PIECE * GROUP * width, first.dtype)
-    sums = np.zeros(GROUP * LANES, first.dtype)
-    for lane in range(R):
+    panels, adjoints, by_cells, found, befores, sums = zeros(
+        first,
+        (
+            G * P * H,
+            GROUP * P,
+            GROUP * P,
+            PIECE * GROUP * stride,
+            PIECE * GROUP * width,
+            GROUP * LANES,
+        ),
+    )
+    for lane in up_to(R):
         _pack_rows(weights, lane * G * H * H, G, H, panels)
-        for start in range(0, W, GROUP):
-            words = min(GROUP, W - start)
-            for word in range(words):
+        for start in spaced(0, W, GROUP):
+            words = least(GROUP, W - start)
+            for word in up_to(words):
                 place = (lane * W + start + word) * parts * H
-                for i in range(0, H, LANES):
-                    count = min(LANES, H - i)
+                for i in spaced(0, H, LANES):
+                    count = least(LANES, H - i)
                     along, by_cell = splat(zero), splat(zero)
-                    if by_last.size > 0:
+                    if exists(by_last):
                         along = load_some(by_last, place + i, count)
                         if G == 4:
                             by_cell = load_some(by_last, place + H + i, count)
                     store(adjoints, word * P + i, along)
                     store(by_cells, word * P + i, by_cell)
             held = 0
-            for t in range(T - 1, -1, -1):
-                for word in range(words):
+            for t in spaced(T - 1, -1, -1):
+                for word in up_to(words):
                     row = (lane * W + start + word) * T + t
-                    argument = (lane * V + rows[row]) * G * H
-                    for i in range(0, H, LANES):
-                        count = min(LANES, H - i)
+                    argument = (lane * V + at(rows, row)) * G * H
+                    for i in spaced(0, H, LANES):
+                        count = least(LANES, H - i)
                         place, own = word * P + i, (held + word) * stride + i
                         wanted = load_some(by_outputs, row * H + i, count)
                         wanted = wanted + load(adjoints, place)
@@ -261,25 +262,25 @@ def gated_backward(
                             hidden = load(kept, row * P + i)
                             store(found, own, wanted * (one - hidden * hidden))
                             store(adjoints, place, splat(zero))
-                        for gate in range(G):
+                        for gate in up_to(G):
                             change = load(found, own + gate * P)
                             if not (G == 3 and gate == 2):
                                 summed = load_some(by_table, argument + gate * H + i, count)
                                 store_some(
                                     by_table, argument + gate * H + i, count, summed + change
                                 )
-                for i in range(0, H, LANES):
-                    for word in range(words):
+                for i in spaced(0, H, LANES):
+                    for word in up_to(words):
                         store(sums, word * LANES, load(adjoints, word * P + i))
-                    for gate in range(G):
+                    for gate in up_to(G):
                         own = (i * G + gate * LANES) * H
                         begin = held * stride + gate * P
                         multiply(found, begin, stride, panels, own, H, words, sums, 0, LANES)
-                    for word in range(words):
+                    for word in up_to(words):
                         store(adjoints, word * P + i, load(sums, word * LANES))
                 held += words
                 if held + words > PIECE * GROUP or t == 0:
-                    for gate in range(G):
+                    for gate in up_to(G):
                         own = (lane * G + gate) * H * H
                         add_outer(
                             found,
@@ -296,29 +297,30 @@ def gated_backward(
                             H,
                         )
                     held = 0
-            for word in range(words):
+            for word in up_to(words):
                 place = (lane * W + start + word) * parts * H
-                for i in range(0, H, LANES):
-                    count = min(LANES, H - i)
+                for i in spaced(0, H, LANES):
+                    count = least(LANES, H - i)
                     store_some(by_first, place + i, count, load(adjoints, word * P + i))
                     if G == 4:
                         store_some(by_first, place + H + i, count, load(by_cells, word * P + i))
+    release(panels)
 
 
-@compiled
+@part
 def _transpose(matrices: Array, place: int, V: int, H: int, panels: Array) -> None:
     """Matrices [V, H, H] as [V, units / LANES, H, LANES], zeros for units there are not."""
     P = padded(H)
-    for symbol in range(V):
-        for i in range(P):
+    for symbol in up_to(V):
+        for i in up_to(P):
             own = (symbol * P + i // LANES * LANES) * H + i % LANES
             row = place + (symbol * H + i) * H
-            for j in range(H):
+            for j in up_to(H):
                 number = at(matrices, row + j) if i < H else matrices.dtype.type(0)
                 put(panels, own + j * LANES, number)
 
 
-@compiled
+@loop
 def second_order_forward(
     matrices: Array,
     biases: Array,
@@ -337,28 +339,29 @@ def second_order_forward(
     Four words are read at once, each with the matrix of its own symbol.
     """
     P = padded(H)
-    panels = np.empty(V * P * H, first.dtype)
-    states = np.zeros(TILE * P, first.dtype)
-    after = np.zeros(TILE * P, first.dtype)
-    for lane in range(R):
+    panels, states, after = zeros(first, (V * P * H, TILE * P, TILE * P))
+    for lane in up_to(R):
         _transpose(matrices, lane * V * H * H, V, H, panels)
-        for start in range(0, W, TILE):
-            words = min(TILE, W - start)
-            for word in range(words):
-                for i in range(H):
+        for start in spaced(0, W, TILE):
+            words = least(TILE, W - start)
+            for word in up_to(words):
+                for i in up_to(H):
                     place = (lane * W + start + word) * H + i
                     put(states, word * P + i, at(first, place))
-            for t in range(T):
+            for t in up_to(T):
                 row = (lane * W + start) * T + t
-                a, b = symbols[row], symbols[row + min(1, words - 1) * T]
-                c, d = symbols[row + min(2, words - 1) * T], symbols[row + (words - 1) * T]
-                for i in range(0, H, LANES):
-                    count = min(LANES, H - i)
+                a, b = at(symbols, row), at(symbols, row + least(1, words - 1) * T)
+                c, d = (
+                    at(symbols, row + least(2, words - 1) * T),
+                    at(symbols, row + (words - 1) * T),
+                )
+                for i in spaced(0, H, LANES):
+                    count = least(LANES, H - i)
                     one = load_some(biases, (lane * V + a) * H + i, count)
                     two = load_some(biases, (lane * V + b) * H + i, count)
                     three = load_some(biases, (lane * V + c) * H + i, count)
                     four = load_some(biases, (lane * V + d) * H + i, count)
-                    for j in range(H):
+                    for j in up_to(H):
                         own = i * H + j * LANES
                         one = one + at(states, j) * load(panels, a * P * H + own)
                         two = two + at(states, P + j) * load(panels, b * P * H + own)
@@ -368,17 +371,18 @@ def second_order_forward(
                     store(after, P + i, hyperbolic_tangent(two, first))
                     store(after, 2 * P + i, hyperbolic_tangent(three, first))
                     store(after, 3 * P + i, hyperbolic_tangent(four, first))
-                    for word in range(words):
+                    for word in up_to(words):
                         place = (row + word * T) * H + i
                         store_some(outputs, place, count, load(after, word * P + i))
                 states, after = after, states
-            for word in range(words):
-                for i in range(H):
+            for word in up_to(words):
+                for i in up_to(H):
                     place = (lane * W + start + word) * H + i
                     put(last, place, at(states, word * P + i))
+    release(panels)
 
 
-@compiled
+@loop
 def second_order_backward(
     matrices: Array,
     symbols: Any,
@@ -398,19 +402,15 @@ def second_order_backward(
     """The gradients; those by matrices and biases are added to zeros."""
     P = padded(H)
     zero, one = first.dtype.type(0), first.dtype.type(1)
-    adjoint, found, before = (
-        np.zeros(P, first.dtype),
-        np.zeros(P, first.dtype),
-        np.zeros(P, first.dtype),
-    )
-    for number in range(R * W):
-        for i in range(H):
-            put(adjoint, i, at(by_last, number * H + i) if by_last.size > 0 else zero)
-        for t in range(T - 1, -1, -1):
+    adjoint, found, before = zeros(first, (P, P, P))
+    for number in up_to(R * W):
+        for i in up_to(H):
+            put(adjoint, i, at(by_last, number * H + i) if exists(by_last) else zero)
+        for t in spaced(T - 1, -1, -1):
             row = number * T + t
-            symbol = number // W * V + symbols[row]
-            for i in range(0, H, LANES):
-                count = min(LANES, H - i)
+            symbol = number // W * V + at(symbols, row)
+            for i in spaced(0, H, LANES):
+                count = least(LANES, H - i)
                 state = load_some(outputs, row * H + i, count)
                 wanted = load_some(by_outputs, row * H + i, count) + load(adjoint, i)
                 change = wanted * (one - state * state)
@@ -421,15 +421,16 @@ def second_order_backward(
                     store(before, i, load_some(outputs, row * H - H + i, count))
                 else:
                     store(before, i, load_some(first, number * H + i, count))
-            for i in range(0, H, LANES):
-                count = min(LANES, H - i)
+            for i in spaced(0, H, LANES):
+                count = least(LANES, H - i)
                 state, back = load(before, i), splat(zero)
-                for j in range(H):
+                for j in up_to(H):
                     place = (symbol * H + j) * H + i
                     change = at(found, j)
                     back = back + change * load_some(matrices, place, count)
                     summed = load_some(by_matrices, place, count) + change * state
                     store_some(by_matrices, place, count, summed)
                 store(adjoint, i, back)
-        for i in range(H):
+        for i in up_to(H):
             put(by_first, number * H + i, at(adjoint, i))
+    release(adjoint)

@@ -5,14 +5,12 @@ R replicas, W words, T time, N heads, S cells of a head.
 
 from __future__ import annotations
 
-import numpy as np
-
-from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.compiling import loop
+from statetrack.ops.loops.counting import least, spaced, up_to
+from statetrack.ops.loops.memory import Array, at, exists, put, release, zeros
 from statetrack.ops.loops.state_products import GROUP, PIECE, add_outer, multiply
 from statetrack.ops.loops.vectors import (
     LANES,
-    Array,
-    at,
     exponential,
     greater,
     hyperbolic_tangent,
@@ -20,7 +18,6 @@ from statetrack.ops.loops.vectors import (
     load_some,
     log_sigmoid,
     padded,
-    put,
     sigmoid,
     splat,
     store,
@@ -28,7 +25,7 @@ from statetrack.ops.loops.vectors import (
 )
 
 
-@compiled
+@loop
 def slstm_forward(
     inputs: Array,
     recurrent: Array,
@@ -50,38 +47,37 @@ def slstm_forward(
     kept are the gates' arguments, c, n, h and m at all positions, [R, W, T, N, 8, padded S].
     """
     P = padded(S)
-    panels = np.empty(4 * P * S, first.dtype)
-    state = np.zeros(GROUP * 4 * P, first.dtype)
-    after = np.zeros(GROUP * P, first.dtype)
-    sums = np.zeros(GROUP * 4 * LANES, first.dtype)
-    for number in range(R * N):
+    panels, state, after, sums = zeros(
+        first, (4 * P * S, GROUP * 4 * P, GROUP * P, GROUP * 4 * LANES)
+    )
+    for number in up_to(R * N):
         lane, head = number // N, number % N
         weights = (lane * N + head) * S * 4 * S
-        for i in range(0, S, LANES):
-            for gate in range(4):
-                for j in range(S):
+        for i in spaced(0, S, LANES):
+            for gate in up_to(4):
+                for j in up_to(S):
                     row = load_some(
-                        recurrent, weights + j * 4 * S + gate * S + i, min(LANES, S - i)
+                        recurrent, weights + j * 4 * S + gate * S + i, least(LANES, S - i)
                     )
                     store(panels, (i * 4 + gate * LANES) * S + j * LANES, row)
-        for start in range(lane * W, lane * W + W, GROUP):
-            words = min(GROUP, lane * W + W - start)
-            for word in range(words):
+        for start in spaced(lane * W, lane * W + W, GROUP):
+            words = least(GROUP, lane * W + W - start)
+            for word in up_to(words):
                 place = ((start + word) * N + head) * 4 * S
-                for part in range(4):
-                    for i in range(S):
+                for part in up_to(4):
+                    for i in up_to(S):
                         own = (word * 4 + part) * P + i
                         put(state, own, at(first, place + part * S + i))
-            for t in range(T):
-                for i in range(0, S, LANES):
-                    count = min(LANES, S - i)
-                    for word in range(words):
+            for t in up_to(T):
+                for i in spaced(0, S, LANES):
+                    count = least(LANES, S - i)
+                    for word in up_to(words):
                         row = (start + word) * T + t
-                        for gate in range(4):
+                        for gate in up_to(4):
                             place = row * stride + (head * 4 + gate) * S + i
                             argument = load_some(inputs, place, count)
                             store(sums, (word * 4 + gate) * LANES, argument)
-                    for gate in range(4):
+                    for gate in up_to(4):
                         own = (i * 4 + gate * LANES) * S
                         multiply(
                             state,
@@ -95,7 +91,7 @@ def slstm_forward(
                             gate * LANES,
                             4 * LANES,
                         )
-                    for word in range(words):
+                    for word in up_to(words):
                         row = ((start + word) * T + t) * N + head
                         own, gates = word * 4 * P + i, word * 4 * LANES
                         write, forget = load(sums, gates), load(sums, gates + LANES)
@@ -115,7 +111,7 @@ def slstm_forward(
                         store(after, word * P + i, hidden)
                         store(state, own + 3 * P, most)
                         store_some(outputs, row * S + i, count, hidden)
-                        if kept.size > 0:
+                        if exists(kept):
                             memory = row * 8 * P + i
                             store(kept, memory, write)
                             store(kept, memory + P, forget)
@@ -125,18 +121,19 @@ def slstm_forward(
                             store(kept, memory + 5 * P, norm)
                             store(kept, memory + 6 * P, hidden)
                             store(kept, memory + 7 * P, most)
-                for word in range(words):
-                    for i in range(0, S, LANES):
+                for word in up_to(words):
+                    for i in spaced(0, S, LANES):
                         store(state, (word * 4 + 2) * P + i, load(after, word * P + i))
-            for word in range(words):
+            for word in up_to(words):
                 place = ((start + word) * N + head) * 4 * S
-                for part in range(4):
-                    for i in range(S):
+                for part in up_to(4):
+                    for i in up_to(S):
                         own = (word * 4 + part) * P + i
                         put(last, place + part * S + i, at(state, own))
+    release(panels)
 
 
-@compiled
+@loop
 def slstm_backward(
     recurrent: Array,
     first: Array,
@@ -160,38 +157,43 @@ def slstm_backward(
     P = padded(S)
     zero, one = first.dtype.type(0), first.dtype.type(1)
     stride, width = 4 * P + LANES, P + LANES  # no multiples of a power of two, for the caches
-    panels = np.empty(4 * P * S, first.dtype)
-    begin = np.zeros(GROUP * 4 * P, first.dtype)
-    adjoint = np.zeros(GROUP * 3 * P, first.dtype)
-    found = np.zeros(PIECE * GROUP * stride, first.dtype)
-    befores = np.zeros(PIECE * GROUP * width, first.dtype)
-    sums = np.zeros(GROUP * LANES, first.dtype)
-    for number in range(R * N):
+    panels, begin, adjoint, found, befores, sums = zeros(
+        first,
+        (
+            4 * P * S,
+            GROUP * 4 * P,
+            GROUP * 3 * P,
+            PIECE * GROUP * stride,
+            PIECE * GROUP * width,
+            GROUP * LANES,
+        ),
+    )
+    for number in up_to(R * N):
         lane, head = number // N, number % N
         weights = (lane * N + head) * S * 4 * S
-        for i in range(P):
-            for gate in range(4):
-                for j in range(S):
+        for i in up_to(P):
+            for gate in up_to(4):
+                for j in up_to(S):
                     own = (i // LANES * 4 + gate) * LANES * S + j * LANES + i % LANES
                     weight = at(recurrent, weights + i * 4 * S + gate * S + j) if i < S else zero
                     put(panels, own, weight)
-        for start in range(lane * W, lane * W + W, GROUP):
-            words = min(GROUP, lane * W + W - start)
-            for word in range(words):
+        for start in spaced(lane * W, lane * W + W, GROUP):
+            words = least(GROUP, lane * W + W - start)
+            for word in up_to(words):
                 place = ((start + word) * N + head) * 4 * S
-                for part in range(4):
-                    for i in range(S):
+                for part in up_to(4):
+                    for i in up_to(S):
                         own = (word * 4 + part) * P + i
                         put(begin, own, at(first, place + part * S + i))
                         if part < 3:
-                            given = at(by_last, place + part * S + i) if by_last.size > 0 else zero
+                            given = at(by_last, place + part * S + i) if exists(by_last) else zero
                             put(adjoint, (word * 3 + part) * P + i, given)
             held = 0
-            for t in range(T - 1, -1, -1):
-                for word in range(words):
+            for t in spaced(T - 1, -1, -1):
+                for word in up_to(words):
                     row = ((start + word) * T + t) * N + head
-                    for i in range(0, S, LANES):
-                        count = min(LANES, S - i)
+                    for i in spaced(0, S, LANES):
+                        count = least(LANES, S - i)
                         memory, own = row * 8 * P + i, word * 3 * P + i
                         if t > 0:
                             before = memory - N * 8 * P + 4 * P
@@ -228,20 +230,20 @@ def slstm_backward(
                         store(found, place + 3 * P, by_output)
                         store(adjoint, own, by_update * keep)
                         store(adjoint, own + P, by_norm * keep)
-                        for gate in range(4):
+                        for gate in up_to(4):
                             change = load(found, place + gate * P)
                             store_some(by_inputs, (row * 4 + gate) * S + i, count, change)
-                for i in range(0, S, LANES):
-                    for word in range(words):
+                for i in spaced(0, S, LANES):
+                    for word in up_to(words):
                         store(sums, word * LANES, splat(zero))
-                    for gate in range(4):
+                    for gate in up_to(4):
                         panel, place = (i * 4 + gate * LANES) * S, held * stride + gate * P
                         multiply(found, place, stride, panels, panel, S, words, sums, 0, LANES)
-                    for word in range(words):
+                    for word in up_to(words):
                         store(adjoint, (word * 3 + 2) * P + i, load(sums, word * LANES))
                 held += words
                 if held + words > PIECE * GROUP or t == 0:
-                    for gate in range(4):
+                    for gate in up_to(4):
                         add_outer(
                             befores,
                             0,
@@ -257,9 +259,10 @@ def slstm_backward(
                             4 * S,
                         )
                     held = 0
-            for word in range(words):
+            for word in up_to(words):
                 place = ((start + word) * N + head) * 4 * S
-                for part in range(3):
-                    for i in range(S):
+                for part in up_to(3):
+                    for i in up_to(S):
                         own = (word * 3 + part) * P + i
                         put(by_first, place + part * S + i, at(adjoint, own))
+    release(panels)

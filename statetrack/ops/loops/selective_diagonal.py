@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.compiling import loop, part
+from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.matrix_states import CHUNK
+from statetrack.ops.loops.memory import Array, at, empty, exists, put, release
 from statetrack.ops.loops.vectors import (
     LANES,
-    Array,
-    at,
     exponential,
     load,
     load_some,
-    put,
     splat,
     store,
     store_some,
@@ -26,7 +23,7 @@ from statetrack.ops.loops.vectors import (
 )
 
 
-@compiled
+@part
 def _gain(step: Any, rates: Array, place: int, count: int, signed: bool) -> Any:
     """Gains exp(step rate), or twice that minus 1, and their derivatives by the product."""
     one = rates.dtype.type(1)
@@ -37,7 +34,7 @@ def _gain(step: Any, rates: Array, place: int, count: int, signed: bool) -> Any:
     return grown, grown
 
 
-@compiled
+@loop
 def selective_forward(
     steps: Array,
     inputs: Array,
@@ -62,37 +59,38 @@ def selective_forward(
     gets the states before chunks, [R, W, chunks, blocks, N, LANES].
     """
     zero = first.dtype.type(0)
-    state = np.empty(N * LANES, first.dtype)
+    (state,) = empty(first, (N * LANES,))
     chunks, blocks = -(-T // CHUNK), -(-E // LANES)
-    for number in range(R * W):
+    for number in up_to(R * W):
         rate = number // W * N * E
-        for block in range(blocks):
+        for block in up_to(blocks):
             channel = block * LANES
-            count = min(LANES, E - channel)
+            count = least(LANES, E - channel)
             own = number * N * E + channel
-            for n in range(N):
+            for n in up_to(N):
                 store(state, n * LANES, load_some(first, own + n * E, count))
-            for t in range(T):
-                if kept.size > 0 and t % CHUNK == 0:
+            for t in up_to(T):
+                if exists(kept) and t % CHUNK == 0:
                     place = ((number * chunks + t // CHUNK) * blocks + block) * N * LANES
-                    for n in range(N):
+                    for n in up_to(N):
                         store(kept, place + n * LANES, load(state, n * LANES))
                 row = number * T + t
                 step = load_some(steps, row * strides[0] + channel, count)
                 added = step * load_some(inputs, row * strides[1] + channel, count)
                 write, reading = row * strides[2], row * strides[3]
                 read = splat(zero)
-                for n in range(N):
+                for n in up_to(N):
                     gain, _ = _gain(step, rates, rate + n * E + channel, count, signed)
                     after = gain * load(state, n * LANES) + at(writings, write + n) * added
                     store(state, n * LANES, after)
                     read = read + at(readings, reading + n) * after
                 store_some(outputs, row * E + channel, count, read)
-            for n in range(N):
+            for n in up_to(N):
                 store_some(last, own + n * E, count, load(state, n * LANES))
+    release(state)
 
 
-@compiled
+@loop
 def selective_backward(
     steps: Array,
     inputs: Array,
@@ -120,44 +118,42 @@ def selective_backward(
     zero = kept.dtype.type(0)
     size = N * LANES
     chunks, blocks = -(-T // CHUNK), -(-E // LANES)
-    states = np.empty((CHUNK + 1) * size, kept.dtype)
-    slopes = np.empty(CHUNK * size, kept.dtype)
-    adjoints = np.empty(blocks * size, kept.dtype)
-    by_writing = np.empty(CHUNK * size, kept.dtype)
-    by_reading = np.empty(CHUNK * size, kept.dtype)
+    states, slopes, adjoints, by_writing, by_reading = empty(
+        kept, ((CHUNK + 1) * size, CHUNK * size, blocks * size, CHUNK * size, CHUNK * size)
+    )
     one = kept.dtype.type(1)
-    for number in range(R * W):
+    for number in up_to(R * W):
         rate = number // W * N * E
-        for block in range(blocks):
+        for block in up_to(blocks):
             own = number * N * E + block * LANES
-            count = min(LANES, E - block * LANES)
-            for n in range(N):
+            count = least(LANES, E - block * LANES)
+            for n in up_to(N):
                 held = load_some(by_last, own + n * E, count)
                 store(adjoints, block * size + n * LANES, held)
-        for chunk in range(chunks - 1, -1, -1):
+        for chunk in spaced(chunks - 1, -1, -1):
             start = chunk * CHUNK
-            length = min(CHUNK, T - start)
-            for i in range(0, length * size, LANES):
+            length = least(CHUNK, T - start)
+            for i in spaced(0, length * size, LANES):
                 store(by_writing, i, splat(zero))
                 store(by_reading, i, splat(zero))
-            for block in range(blocks):
+            for block in up_to(blocks):
                 channel = block * LANES
-                count = min(LANES, E - channel)
+                count = least(LANES, E - channel)
                 place = ((number * chunks + chunk) * blocks + block) * size
-                for i in range(0, size, LANES):
+                for i in spaced(0, size, LANES):
                     store(states, i, load(kept, place + i))
-                for t in range(length):
+                for t in up_to(length):
                     row = number * T + start + t
                     step = load_some(steps, row * strides[0] + channel, count)
                     added = step * load_some(inputs, row * strides[1] + channel, count)
                     write = row * strides[2]
-                    for n in range(N):
+                    for n in up_to(N):
                         place = t * size + n * LANES
                         gain, slope = _gain(step, rates, rate + n * E + channel, count, signed)
                         store(slopes, place, slope)
                         after = gain * load(states, place) + at(writings, write + n) * added
                         store(states, place + size, after)
-                for t in range(length - 1, -1, -1):
+                for t in spaced(length - 1, -1, -1):
                     row = number * T + start + t
                     step = load_some(steps, row * strides[0] + channel, count)
                     given = load_some(inputs, row * strides[1] + channel, count)
@@ -165,7 +161,7 @@ def selective_backward(
                     write, reading = row * strides[2], row * strides[3]
                     wanted = load_some(by_outputs, row * E + channel, count)
                     by_added, by_step = splat(zero), splat(zero)
-                    for n in range(N):
+                    for n in up_to(N):
                         place = t * size + n * LANES
                         own = rate + n * E + channel
                         held = load(adjoints, block * size + n * LANES)
@@ -185,13 +181,14 @@ def selective_backward(
                     by_step = by_step + by_added * given
                     store_some(by_steps, row * E + channel, count, by_step)
                     store_some(by_inputs, row * E + channel, count, by_added * step)
-            for t in range(length):
-                for n in range(N):
+            for t in up_to(length):
+                for n in up_to(N):
                     place = (number * T + start + t) * N + n
                     put(by_writings, place, total(load(by_writing, t * size + n * LANES)))
                     put(by_readings, place, total(load(by_reading, t * size + n * LANES)))
-        for block in range(blocks):
+        for block in up_to(blocks):
             own = number * N * E + block * LANES
-            count = min(LANES, E - block * LANES)
-            for n in range(N):
+            count = least(LANES, E - block * LANES)
+            for n in up_to(N):
                 store_some(by_first, own + n * E, count, load(adjoints, block * size + n * LANES))
+    release(states)

@@ -11,23 +11,21 @@ W words, T time, N heads, K size of a head, J = K / 2, or 0 where nothing is tur
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-import numpy as np
-
-from statetrack.ops.loops.compiling import compiled
+from statetrack.ops.loops.compiling import loop, part
+from statetrack.ops.loops.counting import least, spaced, up_to
+from statetrack.ops.loops.memory import Array, at, put, release, zeros
 from statetrack.ops.loops.products import ALL, FROM, keep_first, multiply
 from statetrack.ops.loops.vectors import (
     LANES,
-    Array,
-    at,
     exponential,
     greater,
     largest_of,
     load,
     load_some,
     padded,
-    put,
     splat,
     store,
     store_some,
@@ -38,7 +36,7 @@ ROWS = 16
 """Positions whose weights are computed together."""
 
 
-@compiled
+@part
 def _turned(
     rows: Any, T: int, K: int, J: int, tables: Any, scale: float, back: bool, found: Any
 ) -> None:
@@ -51,9 +49,9 @@ def _turned(
     found, own, own_stride = found
     cosines, sines = tables
     factor = found.dtype.type(scale)
-    for t in range(T):
-        for j in range(0, J, LANES):
-            count = min(LANES, J - j)
+    for t in up_to(T):
+        for j in spaced(0, J, LANES):
+            count = least(LANES, J - j)
             cosine = load_some(cosines, t * J + j, count)
             sine = load_some(sines, t * J + j, count)
             if back:
@@ -63,30 +61,30 @@ def _turned(
             to = own + t * own_stride + j
             store_some(found, to, count, one * cosine - two * sine)
             store_some(found, to + J, count, one * sine + two * cosine)
-        for i in range(2 * J, K, LANES):
-            count = min(LANES, K - i)
+        for i in spaced(2 * J, K, LANES):
+            count = least(LANES, K - i)
             part = factor * load_some(rows, place + t * stride + i, count)
             store_some(found, own + t * own_stride + i, count, part)
 
 
-@compiled
+@part
 def _as_columns(rows: Array, place: int, stride: int, T: int, K: int, found: Array) -> None:
     """Rows [T, K] transposed, in rows of whole vectors."""
     P = padded(T)
-    for t in range(T):
-        for k in range(K):
+    for t in up_to(T):
+        for k in up_to(K):
             put(found, k * P + t, at(rows, place + t * stride + k))
 
 
-@compiled
+@part
 def _weights(queries: Array, columns: Array, T: int, K: int, weights: Array) -> None:
     """The weights p, [T, T] in rows of whole vectors, zeros after the row's own position.
 
     Behind the vectors that hold positions of the row's block nothing is written.
     """
     P, Q = padded(T), padded(K)
-    for start in range(0, T, ROWS):
-        count = min(ROWS, T - start)
+    for start in spaced(0, T, ROWS):
+        count = least(ROWS, T - start)
         width = padded(start + count)
         multiply(
             (queries, start * Q, Q, 1),
@@ -96,31 +94,31 @@ def _weights(queries: Array, columns: Array, T: int, K: int, weights: Array) -> 
             ALL,
             False,
         )
-        for t in range(start, start + count):
+        for t in spaced(start, start + count, 1):
             row = t * P
-            for s in range(t + 1, padded(t + 1)):
+            for s in spaced(t + 1, padded(t + 1), 1):
                 put(weights, row + s, at(weights, row))
             most = load(weights, row)
-            for s in range(LANES, t + 1, LANES):
+            for s in spaced(LANES, t + 1, LANES):
                 most = greater(most, load(weights, row + s))
             highest = splat(largest_of(most))
             summed = splat(weights.dtype.type(0))
-            for s in range(0, t + 1, LANES):
+            for s in spaced(0, t + 1, LANES):
                 keep_first(
                     weights,
                     row + s,
-                    min(LANES, t + 1 - s),
+                    least(LANES, t + 1 - s),
                     exponential(load(weights, row + s) - highest),
                 )
                 summed = summed + load(weights, row + s)
             share = weights.dtype.type(1) / total(summed)
-            for s in range(0, t + 1, LANES):
+            for s in spaced(0, t + 1, LANES):
                 store(weights, row + s, share * load(weights, row + s))
-            for s in range(padded(t + 1), width, LANES):
+            for s in spaced(padded(t + 1), width, LANES):
                 store(weights, row + s, splat(weights.dtype.type(0)))
 
 
-@compiled
+@loop
 def attention_forward(
     projected: Array,
     cosines: Array,
@@ -134,21 +132,18 @@ def attention_forward(
     stride: int,
 ) -> None:
     """Outputs [W, T, N, K] of queries, keys and values [W, T, 3, N, K], in rows with a stride."""
-    P, Q, dtype = padded(T), padded(K), outputs.dtype
-    queries = np.zeros(T * Q, dtype)
-    keys = np.zeros(T * Q, dtype)
-    columns = np.zeros(K * P, dtype)
-    weights = np.zeros(T * P, dtype)
-    tables, scale, D = (cosines, sines), 1 / np.sqrt(K), N * K
-    for word in range(W):
-        for head in range(N):
+    P, Q = padded(T), padded(K)
+    queries, keys, columns, weights = zeros(outputs, (T * Q, T * Q, K * P, T * P))
+    tables, scale, D = (cosines, sines), 1 / math.sqrt(K), N * K
+    for word in up_to(W):
+        for head in up_to(N):
             place = word * T * stride + head * K
             _turned((projected, place, stride), T, K, J, tables, scale, False, (queries, 0, Q))
             _turned((projected, place + D, stride), T, K, J, tables, 1.0, False, (keys, 0, Q))
             _as_columns(keys, 0, Q, T, K, columns)
             _weights(queries, columns, T, K, weights)
-            for start in range(0, T, ROWS):
-                count = min(ROWS, T - start)
+            for start in spaced(0, T, ROWS):
+                count = least(ROWS, T - start)
                 multiply(
                     (weights, start * P, P, 1),
                     (projected, place + 2 * D, stride),
@@ -157,9 +152,10 @@ def attention_forward(
                     ALL,
                     False,
                 )
+    release(queries)
 
 
-@compiled
+@loop
 def attention_backward(
     projected: Array,
     cosines: Array,
@@ -174,16 +170,13 @@ def attention_backward(
     stride: int,
 ) -> None:
     """The gradients by queries, keys and values, [W, T, 3, N, K]."""
-    P, Q, dtype = padded(T), padded(K), by_outputs.dtype
-    queries = np.zeros(T * Q, dtype)
-    keys = np.zeros(T * Q, dtype)
-    columns = np.zeros(K * P, dtype)
-    weights = np.zeros(T * P, dtype)
-    by_weights = np.zeros(T * P, dtype)
-    found = np.zeros(T * Q, dtype)
-    tables, scale, D = (cosines, sines), 1 / np.sqrt(K), N * K
-    for word in range(W):
-        for head in range(N):
+    P, Q = padded(T), padded(K)
+    queries, keys, columns, weights, by_weights, found = zeros(
+        by_outputs, (T * Q, T * Q, K * P, T * P, T * P, T * Q)
+    )
+    tables, scale, D = (cosines, sines), 1 / math.sqrt(K), N * K
+    for word in up_to(W):
+        for head in up_to(N):
             place = word * T * stride + head * K
             wanted, own = word * T * D + head * K, word * T * 3 * D + head * K
             _turned((projected, place, stride), T, K, J, tables, scale, False, (queries, 0, Q))
@@ -199,8 +192,8 @@ def attention_backward(
                 False,
             )
             _as_columns(projected, place + 2 * D, stride, T, K, columns)
-            for start in range(0, T, ROWS):
-                count = min(ROWS, T - start)
+            for start in spaced(0, T, ROWS):
+                count = least(ROWS, T - start)
                 width = padded(start + count)
                 multiply(
                     (by_outputs, wanted + start * D, D, 1),
@@ -210,12 +203,12 @@ def attention_backward(
                     ALL,
                     False,
                 )
-                for t in range(start, start + count):
-                    along = splat(dtype.type(0))
-                    for s in range(t * P, t * P + width, LANES):
+                for t in spaced(start, start + count, 1):
+                    along = splat(by_outputs.dtype.type(0))
+                    for s in spaced(t * P, t * P + width, LANES):
                         along = along + load(weights, s) * load(by_weights, s)
                     shared = splat(total(along))
-                    for s in range(t * P, t * P + width, LANES):
+                    for s in spaced(t * P, t * P + width, LANES):
                         store(by_weights, s, load(weights, s) * (load(by_weights, s) - shared))
                 multiply(
                     (by_weights, start * P, P, 1),
@@ -229,3 +222,4 @@ def attention_backward(
             _turned((found, 0, Q), T, K, J, tables, scale, True, to)
             multiply((by_weights, 0, 1, P), (queries, 0, Q), (found, 0, Q), (T, T, Q), FROM, False)
             _turned((found, 0, Q), T, K, J, tables, 1.0, True, (by_projected, own + D, 3 * D))
+    release(queries)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from statetrack.ops.loops.compiling import compiled
-from statetrack.ops.loops.vectors import LANES, Array, at, load, load_some, store, store_some
+from statetrack.ops.loops.compiling import part
+from statetrack.ops.loops.counting import least, spaced, up_to
+from statetrack.ops.loops.memory import Array, at
+from statetrack.ops.loops.vectors import LANES, load, load_some, store, store_some
 
 TILE = 4
 """Words whose products are taken at once."""
@@ -21,13 +23,13 @@ PIECE = 8
 """Positions whose gradients are kept before those of the weights are taken of them."""
 
 
-@compiled
+@part
 def _of_four(
     states: Array, place: int, stride: int, panel: Array, own: int, K: int, sums: Any
 ) -> Any:
     """Four sums, plus the products of four states [K] with the weights [K, LANES] of a panel."""
     first, second, third, fourth = sums
-    for j in range(K):
+    for j in up_to(K):
         weight = load(panel, own + j * LANES)
         first = first + at(states, place + j) * weight
         second = second + at(states, place + stride + j) * weight
@@ -36,7 +38,7 @@ def _of_four(
     return first, second, third, fourth
 
 
-@compiled
+@part
 def multiply(
     states: Array,
     first: int,
@@ -54,7 +56,7 @@ def multiply(
     States begin at `first`, `stride` apart, the panel at `own`, sums at `place`, `step` apart.
     """
     whole = words // TILE * TILE
-    for word in range(0, whole, TILE):
+    for word in spaced(0, whole, TILE):
         row = place + word * step
         before = (
             load(sums, row),
@@ -69,16 +71,16 @@ def multiply(
         store(sums, row + step, two)
         store(sums, row + 2 * step, three)
         store(sums, row + 3 * step, four)
-    for word in range(whole, words):
+    for word in spaced(whole, words, 1):
         row = place + word * step
         summed = load(sums, row)
-        for j in range(K):
+        for j in up_to(K):
             weight = load(panel, own + j * LANES)
             summed = summed + at(states, first + word * stride + j) * weight
         store(sums, row, summed)
 
 
-@compiled
+@part
 def add_outer(
     left: Array,
     first: int,
@@ -99,15 +101,15 @@ def add_outer(
     whole vectors.
     """
     whole = M // TILE * TILE
-    for i in range(0, N, LANES):
-        count = min(LANES, N - i)
-        for unit in range(0, whole, TILE):
+    for i in spaced(0, N, LANES):
+        count = least(LANES, N - i)
+        for unit in spaced(0, whole, TILE):
             own = place + unit * width + i
             one = load_some(found, own, count)
             two = load_some(found, own + width, count)
             three = load_some(found, own + 2 * width, count)
             four = load_some(found, own + 3 * width, count)
-            for row in range(rows):
+            for row in up_to(rows):
                 vector = load(right, begin + row * right_stride + i)
                 number = first + row * left_stride + unit
                 one = one + at(left, number) * vector
@@ -118,10 +120,10 @@ def add_outer(
             store_some(found, own + width, count, two)
             store_some(found, own + 2 * width, count, three)
             store_some(found, own + 3 * width, count, four)
-        for unit in range(whole, M):
+        for unit in spaced(whole, M, 1):
             own = place + unit * width + i
             summed = load_some(found, own, count)
-            for row in range(rows):
+            for row in up_to(rows):
                 vector = load(right, begin + row * right_stride + i)
                 summed = summed + at(left, first + row * left_stride + unit) * vector
             store_some(found, own, count, summed)

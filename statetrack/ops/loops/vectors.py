@@ -17,14 +17,13 @@ from numba import types
 from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_global
 from numba.extending import lower_builtin, models, register_model
-from numpy.typing import NDArray
 
-from statetrack.ops.loops.compiling import compiled, intrinsic
+from statetrack.ops.loops.compiling import part
+from statetrack.ops.loops.counting import spaced
+from statetrack.ops.loops.memory import Array, at, intrinsic, put
 
 LANES = 16
 """Numbers of a vector."""
-
-Array = NDArray[Any]
 
 
 class Vector(types.Type):
@@ -45,10 +44,6 @@ class _Model(models.PrimitiveModel):
         models.PrimitiveModel.__init__(self, manager, kind, _llvm(kind.dtype))
 
 
-def _place(context: Any, builder: Any, kind: Any, array: Any, offset: Any) -> Any:
-    return builder.gep(context.make_array(kind)(context, builder, array).data, [offset])
-
-
 def _splat(builder: Any, number: Any) -> Any:
     kind = ir.VectorType(number.type, LANES)
     nothing = ir.Constant(kind, ir.Undefined)
@@ -58,32 +53,11 @@ def _splat(builder: Any, number: Any) -> Any:
 
 
 @intrinsic
-def at(typing: Any, array: Any, offset: Any) -> Any:
-    """The number at an offset."""
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.load(_place(context, builder, array, *args))
-
-    return array.dtype(array, types.int64), code
-
-
-@intrinsic
-def put(typing: Any, array: Any, offset: Any, number: Any) -> Any:
-    """Write a number at an offset."""
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        builder.store(args[2], _place(context, builder, array, *args[:2]))
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64, array.dtype), code
-
-
-@intrinsic
 def load(typing: Any, array: Any, offset: Any) -> Any:
     """The `LANES` numbers from an offset on."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _place(context, builder, array, *args)
+        place = builder.gep(args[0], [args[1]])
         loaded = builder.load(builder.bitcast(place, _llvm(array.dtype).as_pointer()))
         loaded.align = array.dtype.bitwidth // 8
         return loaded
@@ -96,7 +70,7 @@ def store(typing: Any, array: Any, offset: Any, vector: Any) -> Any:
     """Write a vector from an offset on."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _place(context, builder, array, *args[:2])
+        place = builder.gep(args[0], [args[1]])
         stored = builder.store(args[2], builder.bitcast(place, _llvm(array.dtype).as_pointer()))
         stored.align = array.dtype.bitwidth // 8
         return context.get_dummy_value()
@@ -124,6 +98,20 @@ def _rearranged(places: list[int]) -> Any:
         return vector(vector), code
 
     return rearranged
+
+
+@intrinsic
+def alternating(typing: Any, number: Any) -> Any:
+    """A vector of a number and its negative, in turn."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = _llvm(number)
+        signs = ir.Constant(
+            kind, [ir.Constant(kind.element, 1 - 2 * (lane % 2)) for lane in range(LANES)]
+        )
+        return builder.fmul(_splat(builder, args[0]), signs)
+
+    return Vector(number)(number), code
 
 
 swapped = _rearranged([lane ^ 1 for lane in range(LANES)])
@@ -161,13 +149,21 @@ total, largest_of = _reduced("fadd", 0.0), _reduced("fmax")
 """The sum of a vector's numbers, and the largest of them."""
 
 
+_INDICES = types.int64, types.int64
+
+
 def _operator(symbol: Any, instruction: str) -> None:
     """Let an operator act on two vectors, or on a vector and a number, by one instruction."""
 
     class Template(AbstractTemplate):
         key = symbol
+        metadata = {"target": "cpu"}  # asked before those of all targets
 
         def generic(self, args: Any, kws: Any) -> Any:
+            if (
+                args == _INDICES and symbol is not operator.truediv
+            ):  # the same as numba finds, which asks for many other types before
+                return Signature(types.int64, _INDICES, None)
             kind = next((arg for arg in args if isinstance(arg, Vector)), None)
             if kind is None:
                 return None
@@ -246,8 +242,8 @@ def _exponential(vector: Any, less: float) -> Any:
             scale = constant(1.0)
         exponent = builder.fptosi(power, whole)
         half = builder.ashr(exponent, integer(1))  # 2^n can be twice the largest power
-        for part in (half, builder.sub(exponent, half)):
-            biased = builder.add(part, integer(2 ** (bits - mantissa - 2) - 1))
+        for each in (half, builder.sub(exponent, half)):
+            biased = builder.add(each, integer(2 ** (bits - mantissa - 2) - 1))
             factor = builder.bitcast(builder.shl(biased, integer(mantissa)), kind)
             series = builder.fmul(series, factor)
             if less:
@@ -295,21 +291,21 @@ absolute, with_sign_of, greater = (
 """The magnitudes of numbers; these with the signs of others; the greater of two."""
 
 
-@compiled
+@part
 def sigmoid(vector: Any, array: Array) -> Any:
     """1 / (1 + e^-x), in the type of an array."""
     one = array.dtype.type(1)
     return one / (one + exponential(array.dtype.type(0) - vector))
 
 
-@compiled
+@part
 def hyperbolic_tangent(vector: Any, array: Array) -> Any:
     """Of small numbers too with all digits, in the type of an array."""
     less = exponential_less_one(array.dtype.type(-2) * absolute(vector))
     return with_sign_of(less / (array.dtype.type(2) + less), vector)
 
 
-@compiled
+@part
 def log_sigmoid(vector: Any, array: Array) -> Any:
     """The logarithm of the sigmoid: min(x, 0) - log(1 + e^-|x|), in the type of an array.
 
@@ -320,7 +316,7 @@ def log_sigmoid(vector: Any, array: Array) -> Any:
     small = small / (array.dtype.type(2) + small)
     square = small * small
     series = splat(array.dtype.type(1 / 37))
-    for term in range(35, 0, -2):
+    for term in spaced(35, 0, -2):
         series = series * square + splat(array.dtype.type(1) / array.dtype.type(term))
     return zero - greater(zero - vector, splat(zero)) - (one + one) * small * series
 
@@ -339,7 +335,7 @@ def load_some(typing: Any, array: Any, offset: Any, count: Any) -> Any:
 
     def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
         kind, size = _llvm(array.dtype), array.dtype.bitwidth
-        place = builder.bitcast(_place(context, builder, array, *args[:2]), kind.as_pointer())
+        place = builder.bitcast(builder.gep(args[0], [args[1]]), kind.as_pointer())
         whole, lanes = _masked(builder, args[2])
         function = cgutils.get_or_insert_function(
             builder.module,
@@ -370,7 +366,7 @@ def store_some(typing: Any, array: Any, offset: Any, count: Any, vector: Any) ->
 
     def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
         kind, size = _llvm(array.dtype), array.dtype.bitwidth
-        place = builder.bitcast(_place(context, builder, array, *args[:2]), kind.as_pointer())
+        place = builder.bitcast(builder.gep(args[0], [args[1]]), kind.as_pointer())
         whole, lanes = _masked(builder, args[2])
         function = cgutils.get_or_insert_function(
             builder.module,
@@ -399,13 +395,13 @@ def store_some(typing: Any, array: Any, offset: Any, count: Any, vector: Any) ->
     return types.void(array, types.int64, types.int64, vector), code
 
 
-@compiled
+@part
 def add_at(array: Array, offset: int, number: Any) -> None:
     """Add to the number at an offset."""
     put(array, offset, at(array, offset) + number)
 
 
-@compiled
+@part
 def padded(V: int) -> int:
     """The numbers of a row of V numbers that is kept: whole vectors."""
-    return -(-V // LANES) * LANES
+    return (V + LANES - 1) & -LANES

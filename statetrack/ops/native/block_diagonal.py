@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from statetrack.ops.native.calls import Loop, Tensors, array_of, call, flat, loops, rows_of
+from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops, rows_of
 
 LARGEST_BLOCK = 32
 """Inputs and outputs of a block up to which the loop is meant."""
@@ -22,9 +22,7 @@ def _block_forward(keep: bool, inputs: Tensor, blocks: Tensor) -> tuple[Tensor, 
     outputs = inputs.new_empty(*inputs.shape[:-1], blocks.shape[1], blocks.shape[3])
     numbers, stride = rows_of(inputs, inputs.dim() - 1)
     sizes = _block_sizes(inputs, blocks)
-    loops("block_diagonal").block_forward(
-        numbers, array_of(blocks, inputs), flat(outputs), *sizes, stride
-    )
+    loops("block_diagonal").block_forward(numbers, blocks.contiguous(), outputs, *sizes, stride)
     return outputs, outputs.new_empty(len(outputs), 0)
 
 
@@ -32,7 +30,7 @@ def _block_backward(given: list[Tensor], kept: Tensor, by_outputs: Tensor) -> Te
     inputs, blocks = given
     numbers, stride = rows_of(inputs, inputs.dim() - 1)
     found = [part.new_empty(part.shape) for part in given]
-    arrays = [array_of(part, inputs) for part in (blocks, by_outputs, *found)]
+    arrays = contiguous(blocks, by_outputs, *found)
     sizes = _block_sizes(inputs, blocks)
     loops("block_diagonal").block_backward(numbers, *arrays, *sizes, stride)
     return tuple(found)

@@ -12,14 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
 from statetrack.ops.lanes import check_normalise, in_lanes
-from statetrack.ops.native.calls import Loop, Tensors, array_of, call, flat, loops
+from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops
 
 LANES = 16
 """Rows of arrays are multiples of so many numbers."""
@@ -117,11 +115,13 @@ def _sizes(symbols: Tensor, table: Tensor, readout: Tensor, row: int) -> tuple[i
     return (*symbols.shape, table.shape[1], readout.shape[1], row)
 
 
-def _numbers(symbols: Tensor, num_symbols: int) -> NDArray[np.int64]:
+def _numbers(symbols: Tensor, num_symbols: int) -> Tensor:
     """The symbols as numbers; raises `IndexError` for one without an operator."""
-    numbers: NDArray[np.int64] = flat(symbols.to(torch.int64).contiguous())
-    if numbers.size and not 0 <= numbers.min() <= numbers.max() < num_symbols:
-        raise IndexError(f"a symbol is not in 0 to {num_symbols - 1}")
+    numbers = symbols.to(torch.int64).contiguous()
+    if numbers.numel():
+        least, most = numbers.aminmax()
+        if not 0 <= least <= most < num_symbols:
+            raise IndexError(f"a symbol is not in 0 to {num_symbols - 1}")
     return numbers
 
 
@@ -133,7 +133,7 @@ def _matrices_forward(
     lanes, words, steps, _, labels, size = sizes
     states = first.new_empty(lanes, steps + 1 if keep else 2, words, size)
     logits = first.new_empty(lanes, words, steps, labels)
-    given = [array_of(part, first) for part in (columns, starts, weights, states, logits)]
+    given = contiguous(columns, starts, weights, states, logits)
     numbers = _numbers(symbols, sizes[3])
     loops("by_symbol").matrices_forward(numbers, *given, sizes, every, keep)
     last = _cut(states[:, steps if keep else steps % 2], first)
@@ -148,19 +148,16 @@ def _matrices_backward(
     sizes = _sizes(symbols, matrices, readout, rows.shape[-1])
     by_rows, by_weights = torch.zeros_like(rows), torch.zeros_like(weights)
     by_first = first.new_empty(*first.shape[:2], sizes[-1])
-    arrays = [
-        array_of(part, first)
-        for part in (
-            rows,
-            weights,
-            states,
-            _gradient(by_logits, first, *symbols.shape, readout.shape[1]),
-            None if by_last is None else _padded(by_last, 1),
-            by_rows,
-            by_first,
-            by_weights,
-        )
-    ]
+    arrays = contiguous(
+        rows,
+        weights,
+        states,
+        _gradient(by_logits, first, *symbols.shape, readout.shape[1]),
+        None if by_last is None else _padded(by_last, 1),
+        by_rows,
+        by_first,
+        by_weights,
+    )
     numbers = _numbers(symbols, sizes[3])
     loops("by_symbol").matrices_backward(numbers, *arrays, sizes, by_last is not None)
     return _cut(by_first, first), _cut(by_rows, matrices), None, _cut(by_weights, readout)
@@ -188,7 +185,7 @@ def _factors_forward(
     lanes, words, steps, _, labels, size = sizes
     kept = first.new_empty(lanes, 2, steps if keep else 2, words, size)
     logits = first.new_empty(lanes, words, steps, labels)
-    given = [array_of(part, first) for part in (columns, *rows, kept, logits)]
+    given = contiguous(columns, *rows, kept, logits)
     numbers = _numbers(symbols, sizes[3])
     loops("by_symbol").factors_forward(numbers, *given, sizes, every, keep)
     last = _cut(kept[:, 1, steps - 1 if keep else (steps - 1) % 2], first)
@@ -203,20 +200,17 @@ def _factors_backward(
     sizes = _sizes(symbols, gains, readout, matrix.shape[-1])
     found = [torch.zeros_like(part) for part in (matrix, factors)]
     by_first, by_weights = first.new_empty(*first.shape[:2], sizes[-1]), torch.zeros_like(weights)
-    arrays = [
-        array_of(part, first)
-        for part in (
-            matrix,
-            factors,
-            weights,
-            kept,
-            _gradient(by_logits, first, *symbols.shape, readout.shape[1]),
-            None if by_last is None else _padded(by_last, 1),
-            *found,
-            by_first,
-            by_weights,
-        )
-    ]
+    arrays = contiguous(
+        matrix,
+        factors,
+        weights,
+        kept,
+        _gradient(by_logits, first, *symbols.shape, readout.shape[1]),
+        None if by_last is None else _padded(by_last, 1),
+        *found,
+        by_first,
+        by_weights,
+    )
     numbers = _numbers(symbols, sizes[3])
     loops("by_symbol").factors_backward(numbers, *arrays, sizes, by_last is not None)
     by_core, by_gains = _cut(found[0], core), _cut(found[1], gains)
@@ -236,7 +230,7 @@ def _blocks_forward(
     b = blocks.shape[-1]
     states = first.new_empty(lanes, words, steps + 1 if keep else 2, b, size)
     logits = first.new_empty(lanes, words, steps, labels)
-    given = [array_of(part, first) for part in (planes, *rows, states, logits)]
+    given = contiguous(planes, *rows, states, logits)
     numbers = _numbers(symbols, sizes[3])
     loops("by_symbol").blocks_forward(numbers, *given, sizes, b, every, keep)
     last = _cut(states[:, :, steps if keep else steps % 2].mT, first)
@@ -251,19 +245,16 @@ def _blocks_backward(
     sizes = _sizes(symbols, blocks, readout, planes.shape[-1])
     by_planes, by_weights = torch.zeros_like(planes), torch.zeros_like(weights)
     by_first = first.new_empty(*first.shape[:2], blocks.shape[-1], sizes[-1])
-    arrays = [
-        array_of(part, first)
-        for part in (
-            planes,
-            weights,
-            states,
-            _gradient(by_logits, first, *symbols.shape, readout.shape[1]),
-            None if by_last is None else _padded(by_last.mT, 1),
-            by_planes,
-            by_first,
-            by_weights,
-        )
-    ]
+    arrays = contiguous(
+        planes,
+        weights,
+        states,
+        _gradient(by_logits, first, *symbols.shape, readout.shape[1]),
+        None if by_last is None else _padded(by_last.mT, 1),
+        by_planes,
+        by_first,
+        by_weights,
+    )
     numbers = _numbers(symbols, sizes[3])
     loop = loops("by_symbol").blocks_backward
     loop(numbers, *arrays, sizes, blocks.shape[-1], by_last is not None)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -21,12 +19,12 @@ def why_not(device: torch.device, dtype: torch.dtype = torch.float32) -> str | N
     """Why the loops cannot run on tensors of a device and type; None if they can."""
     if device.type != "cpu":
         return f"its loops run on the CPU, and the device is {device}"
-    if dtype not in _NUMPY:
+    if dtype not in _TYPES:
         return f"its loops get float32 or float64, not {dtype}"
     return _missing()
 
 
-_NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
+_TYPES = torch.float32, torch.float64
 
 
 @cache
@@ -131,13 +129,8 @@ class _Loop(torch.autograd.Function):
         return tuple(part.unflatten(0, (size, -1)) for part in results), (0,) * len(results)
 
 
-def flat(tensor: Tensor) -> np.ndarray[Any, Any]:
-    """The numbers of a contiguous tensor."""
-    return tensor.view(-1).numpy()
-
-
-def rows_of(tensor: Tensor, leading: int) -> tuple[np.ndarray[Any, Any], int]:
-    """The numbers of a tensor with `leading` axes before its rows, and from row to row how many.
+def rows_of(tensor: Tensor, leading: int) -> tuple[Tensor, int]:
+    """A tensor with `leading` axes before its rows, and from row to row how many numbers.
 
     Rows need not follow one another, as those of a part of a tensor: only others are copied.
     """
@@ -155,18 +148,14 @@ def rows_of(tensor: Tensor, leading: int) -> tuple[np.ndarray[Any, Any], int]:
     wanted = step
     for axis in reversed(axes):
         if strides[axis] != wanted:
-            tensor, step = tensor.contiguous(), expected
-            break
+            return tensor.contiguous(), expected
         wanted *= rows[axis]
-    if tensor.numel() == 0:
-        return np.empty(0, _NUMPY[tensor.dtype]), expected
-    extent = (math.prod(rows) - 1) * step + expected
-    return tensor.as_strided((extent,), (1,)).numpy(), step
+    return tensor, step
 
 
-def array_of(tensor: Tensor | None, like: Tensor) -> np.ndarray[Any, Any]:
-    """The numbers of a tensor, contiguous; none where there is no tensor."""
-    return np.empty(0, _NUMPY[like.dtype]) if tensor is None else flat(tensor.contiguous())
+def contiguous(*parts: Tensor | None) -> list[Tensor | None]:
+    """Tensors as loops read them; None stays None."""
+    return [None if part is None else part.contiguous() for part in parts]
 
 
 def or_zeros(gradient: Tensor | None, shape: tuple[int, ...], like: Tensor) -> Tensor:
@@ -176,11 +165,7 @@ def or_zeros(gradient: Tensor | None, shape: tuple[int, ...], like: Tensor) -> T
 
 def rows_of_each(
     *parts: Tensor | None, leading: int = 2
-) -> tuple[list[np.ndarray[Any, Any]], tuple[int, ...]]:
-    """The numbers of sequences [W, T, ...], and from position to position how many; None is 0."""
-    dtype = next(part.dtype for part in parts if part is not None)
-    rows = [
-        (np.empty(0, _NUMPY[dtype]), 0) if part is None else rows_of(part, leading)
-        for part in parts
-    ]
+) -> tuple[list[Tensor | None], tuple[int, ...]]:
+    """Sequences [W, T, ...], and from position to position how many numbers; 0 for None."""
+    rows = [(None, 0) if part is None else rows_of(part, leading) for part in parts]
     return [numbers for numbers, _ in rows], tuple(step for _, step in rows)

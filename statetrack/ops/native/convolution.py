@@ -9,7 +9,7 @@ from functools import partial
 
 from torch import Tensor
 
-from statetrack.ops.native.calls import Loop, Tensors, array_of, call, loops, rows_of
+from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops, rows_of
 
 
 def convolution(
@@ -40,7 +40,7 @@ def _convolution_forward(
 ) -> tuple[Tensor, ...]:
     numbers, stride = rows_of(inputs, 3)
     outputs = inputs.new_empty(inputs.shape)
-    arrays = [array_of(each, inputs) for each in (window, filters.mT, biases, outputs)]
+    arrays = contiguous(window, filters.mT, biases, outputs)
     sizes = (*inputs.shape, filters.shape[-1])
     loops("convolution").convolution_forward(numbers, *arrays, *sizes, activated, stride)
     return outputs, outputs.new_empty(len(outputs), 0)
@@ -57,7 +57,7 @@ def _convolution_backward(
         for part in (inputs, window, filters.mT, biases)
     ]
     tensors = (window, filters.mT, biases, by_outputs, *found)
-    arrays = [array_of(each, inputs) for each in tensors]
+    arrays = contiguous(*tensors)
     sizes = (*inputs.shape, filters.shape[-1])
     loops("convolution").convolution_backward(numbers, *arrays, *sizes, activated, stride)
     by_inputs, by_window, by_filters, by_biases = found

@@ -10,7 +10,15 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from statetrack.ops.native.calls import Loop, Tensors, array_of, call, loops, or_zeros, rows_of_each
+from statetrack.ops.native.calls import (
+    Loop,
+    Tensors,
+    call,
+    contiguous,
+    loops,
+    or_zeros,
+    rows_of_each,
+)
 
 
 def gated_diagonal(gains: Tensor, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -38,7 +46,7 @@ def _diagonal_forward(
 ) -> tuple[Tensor, ...]:
     outputs, last = inputs.new_empty(inputs.shape), state.new_empty(state.shape)
     given, strides = rows_of_each(gains, inputs)
-    arrays = [array_of(part, state) for part in (state, outputs, last)]
+    arrays = contiguous(state, outputs, last)
     loops("diagonal").diagonal_forward(*given, *arrays, *inputs.shape, paired, strides)
     return outputs, last, state.new_empty(len(state), 0)
 
@@ -57,7 +65,7 @@ def _diagonal_backward(
     by_first = state.new_empty(state.shape)
     numbers, strides = rows_of_each(gains)
     tensors = (states, state, by_outputs, by_last, by_gains, by_inputs, by_first)
-    arrays = [array_of(part, state) for part in tensors]
+    arrays = contiguous(*tensors)
     loops("diagonal").diagonal_backward(*numbers, *arrays, *inputs.shape, paired, strides)
     return by_first, by_gains, by_inputs
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from statetrack.ops.native.calls import Loop, Tensors, array_of, call, flat, loops, rows_of_each
+from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops, rows_of_each
 
 
 def gated(inputs: Tensor, gates: Tensor) -> Tensor:
@@ -19,7 +19,7 @@ def _gated_forward(keep: bool, inputs: Tensor, gates: Tensor) -> tuple[Tensor, .
     outputs = inputs.new_empty(inputs.shape)
     given, strides = rows_of_each(inputs, gates, leading=inputs.dim() - 1)
     size = inputs.shape[-1]
-    loops("gates").gated_forward(*given, flat(outputs), inputs.numel() // size, size, strides)
+    loops("gates").gated_forward(*given, outputs, inputs.numel() // size, size, strides)
     return outputs, outputs.new_empty(len(outputs), 0)
 
 
@@ -27,7 +27,7 @@ def _gated_backward(inputs: list[Tensor], kept: Tensor, by_outputs: Tensor) -> T
     given, strides = rows_of_each(*inputs, leading=inputs[0].dim() - 1)
     found = [part.new_empty(part.shape) for part in inputs]
     size = inputs[0].shape[-1]
-    arrays = [array_of(part, by_outputs) for part in (by_outputs, *found)]
+    arrays = contiguous(by_outputs, *found)
     loops("gates").gated_backward(*given, *arrays, by_outputs.numel() // size, size, strides)
     return tuple(found)
 
@@ -46,7 +46,7 @@ def _mixed_forward(
 ) -> tuple[Tensor, ...]:
     outputs = inputs.new_empty(len(inputs), shares.shape[1], *inputs.shape[1:])
     given, strides = rows_of_each(inputs, before, leading=inputs.dim() - 1)
-    arrays = [array_of(part, inputs) for part in (shares, outputs)]
+    arrays = contiguous(shares, outputs)
     loops("gates").mixed_forward(*given, *arrays, *_mixed_sizes(inputs, shares), strides)
     return outputs, outputs.new_empty(len(outputs), 0)
 
@@ -57,7 +57,7 @@ def _mixed_backward(given: list[Tensor], kept: Tensor, by_outputs: Tensor) -> Te
     by_shares = shares.new_zeros(shares.shape)
     numbers, strides = rows_of_each(inputs, before, leading=inputs.dim() - 1)
     tensors = (shares, by_outputs, by_inputs, by_before, by_shares)
-    arrays = [array_of(part, inputs) for part in tensors]
+    arrays = contiguous(*tensors)
     loops("gates").mixed_backward(*numbers, *arrays, *_mixed_sizes(inputs, shares), strides)
     return by_inputs, by_before, by_shares
 

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 
 from torch import Tensor
 
-from statetrack.ops.native.calls import Loop, Tensors, array_of, loops, or_zeros, rows_of_each
+from statetrack.ops.native.calls import Loop, Tensors, contiguous, loops, or_zeros, rows_of_each
 
 _WHOLE_WORDS: ContextVar[bool] = ContextVar("_WHOLE_WORDS", default=False)
 
@@ -73,7 +73,7 @@ def matrix_loop(
         last, room = last_state(state, sizes[0])
         kept = states_kept(last, sizes[1], corrections_of(sequences), keep)
         given, strides = rows_of_each(*sequences)
-        arrays = [array_of(part, state) for part in (state, outputs, room, kept)]
+        arrays = contiguous(state, outputs, room, kept)
         run = getattr(loops(family), f"{name}_forward")
         run(*given, *arrays, *sizes, len(state), strides)
         return outputs, last, kept
@@ -93,7 +93,7 @@ def matrix_loop(
                     part.zero_()
         by_first = state.new_empty(state.shape) if state.requires_grad else None
         tensors = (state, kept, by_outputs, by_last, *found, by_first)
-        arrays = [array_of(part, state) for part in tensors]
+        arrays = contiguous(*tensors)
         run = getattr(loops(family), f"{name}_backward")
         run(*given, *arrays, *sizes, len(state), strides)
         return by_first, *found

@@ -12,16 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
-from statetrack.ops.native.calls import (
-    Loop,
-    Tensors,
-    array_of,
-    call,
-    flat,
-    loops,
-    or_zeros,
-    rows_of,
-)
+from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops, or_zeros, rows_of
 
 
 def normalised(
@@ -52,9 +43,7 @@ def _norm_forward(
 ) -> tuple[Tensor, ...]:
     outputs = inputs.new_empty(inputs.shape)
     numbers, stride, sizes = _as_heads(inputs, gains)
-    loops("norms").norm_forward(
-        numbers, array_of(gains, inputs), flat(outputs), *sizes, *given, stride, 0
-    )
+    loops("norms").norm_forward(numbers, *contiguous(gains), outputs, *sizes, *given, stride, 0)
     return outputs, outputs.new_empty(len(outputs), 0)
 
 
@@ -67,7 +56,7 @@ def _norm_backward(
     by_inputs = inputs.new_empty(inputs.shape)
     by_gains = None if gains is None else gains.new_zeros(gains.shape)
     tensors = [gains, by_outputs, by_inputs, by_gains]
-    arrays = [array_of(part, inputs) for part in tensors]
+    arrays = contiguous(*tensors)
     own_stride = sizes[2] * sizes[3]
     loops("norms").norm_backward(numbers, *arrays, *sizes, *given, stride, own_stride, 0)
     return by_inputs, by_gains
@@ -102,7 +91,7 @@ Parts = Sequence[tuple[int, float | None]]
 
 def _unit_forward(parts: Parts, width: int, keep: bool, rows: Tensor) -> tuple[Tensor, ...]:
     numbers, stride = rows_of(rows, rows.dim() - 1)
-    nothing, outputs, offset = array_of(None, rows), [], 0
+    nothing, outputs, offset = None, [], 0
     for size, scale in parts:
         if scale is None:
             outputs.append(rows[..., offset : offset + size].clone())
@@ -110,7 +99,7 @@ def _unit_forward(parts: Parts, width: int, keep: bool, rows: Tensor) -> tuple[T
             found = rows.new_empty(*rows.shape[:-1], size)
             sizes = (1, found.numel() // size, size // width, width, 1)
             loops("norms").norm_forward(
-                numbers, nothing, flat(found), *sizes, *_unit(scale), stride, offset
+                numbers, nothing, found, *sizes, *_unit(scale), stride, offset
             )
             outputs.append(found)
         offset += size
@@ -122,14 +111,14 @@ def _unit_backward(
 ) -> Tensors:
     (rows,) = inputs
     numbers, stride = rows_of(rows, rows.dim() - 1)
-    nothing, by_rows, offset = array_of(None, rows), rows.new_empty(rows.shape), 0
+    nothing, by_rows, offset = None, rows.new_empty(rows.shape), 0
     for (size, scale), given in zip(parts, by_outputs, strict=True):
         along = or_zeros(given, (*rows.shape[:-1], size), rows)
         if scale is None:
             by_rows[..., offset : offset + size] = along
         else:
             sizes = (1, along.numel() // size, size // width, width, 1)
-            arrays = (numbers, nothing, flat(along), flat(by_rows), nothing)
+            arrays = (numbers, nothing, along, by_rows, nothing)
             own = rows.shape[-1]
             loops("norms").norm_backward(*arrays, *sizes, *_unit(scale), stride, own, offset)
         offset += size

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from statetrack.ops.native.calls import Loop, Tensors, array_of, call, flat, loops, rows_of_each
+from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops, rows_of_each
 
 
 def rotated(vectors: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
@@ -21,7 +21,7 @@ def _rotated_forward(
 ) -> tuple[Tensor, ...]:
     outputs = vectors.new_empty(vectors.shape)
     given, strides = rows_of_each(vectors, cosines, sines, leading=vectors.dim() - 1)
-    loops("rotations").rotated_forward(*given, flat(outputs), *_sizes(vectors, cosines), strides)
+    loops("rotations").rotated_forward(*given, outputs, *_sizes(vectors, cosines), strides)
     return outputs, outputs.new_empty(len(outputs), 0)
 
 
@@ -29,7 +29,7 @@ def _rotated_backward(inputs: list[Tensor], kept: Tensor, by_outputs: Tensor) ->
     vectors, cosines, _ = inputs
     given, strides = rows_of_each(*inputs, leading=vectors.dim() - 1)
     found = [part.new_empty(part.shape) for part in inputs]
-    arrays = [array_of(part, vectors) for part in (by_outputs, *found)]
+    arrays = contiguous(by_outputs, *found)
     loops("rotations").rotated_backward(*given, *arrays, *_sizes(vectors, cosines), strides)
     return tuple(found)
 

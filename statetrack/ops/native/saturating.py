@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from statetrack.ops.native.calls import Loop, Tensors, array_of, call, flat, loops, or_zeros
+from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops, or_zeros
 
 
 def gated_network(
@@ -45,10 +45,10 @@ def _gated_forward(
         width = loops("vectors").LANES
         parts = {4: 6, 3: 5, 1: 1}[gates]
         kept = table.new_empty(lanes, words, steps, parts, -(-units // width) * width)
-    given = [array_of(part, table) for part in (weights, biases, state)]
-    arrays = [flat(part) for part in (outputs, last, kept)]
+    given = contiguous(weights, biases, state)
+    arrays = [outputs, last, kept]
     loops("saturating").gated_forward(
-        array_of(table, table), flat(rows.contiguous()), *given, *arrays, *sizes
+        table.contiguous(), rows.contiguous(), *given, *arrays, *sizes
     )
     return outputs, last, kept
 
@@ -63,10 +63,10 @@ def _gated_backward(
     by_table, by_weights = table.new_zeros(table.shape), weights.new_zeros(weights.shape)
     by_biases = None if biases is None else biases.new_zeros(biases.shape)
     by_first = state.new_empty(state.shape)
-    given = [array_of(part, table) for part in (weights, state, kept, by_outputs, by_last)]
+    given = contiguous(weights, state, kept, by_outputs, by_last)
     found = (by_table, by_weights, by_biases, by_first)
-    arrays = [array_of(part, table) for part in found]
-    loops("saturating").gated_backward(flat(rows.contiguous()), *given, *arrays, *sizes)
+    arrays = contiguous(*found)
+    loops("saturating").gated_backward(rows.contiguous(), *given, *arrays, *sizes)
     return by_table, None, by_weights, by_biases, by_first
 
 
@@ -96,9 +96,9 @@ def _second_order_forward(
     sizes = (*symbols.shape, *matrices.shape[1:3])
     states = state.new_empty(*symbols.shape, state.shape[-1])
     last = state.new_empty(state.shape)
-    given = [array_of(part, state) for part in (matrices, biases)]
-    arrays = [array_of(part, state) for part in (state, states, last)]
-    loops("saturating").second_order_forward(*given, flat(symbols.contiguous()), *arrays, *sizes)
+    given = contiguous(matrices, biases)
+    arrays = contiguous(state, states, last)
+    loops("saturating").second_order_forward(*given, symbols.contiguous(), *arrays, *sizes)
     return states, last, state.new_empty(len(state), 0)
 
 
@@ -110,10 +110,10 @@ def _second_order_backward(
     by_states = or_zeros(by_states, states.shape, state)
     by_matrices, by_biases = (part.new_zeros(part.shape) for part in (matrices, biases))
     by_first = state.new_empty(state.shape)
-    given = [array_of(part, state) for part in (state, states, by_states, by_last)]
-    arrays = [flat(part) for part in (by_matrices, by_biases, by_first)]
+    given = contiguous(state, states, by_states, by_last)
+    arrays = [by_matrices, by_biases, by_first]
     loops("saturating").second_order_backward(
-        array_of(matrices, state), flat(symbols.contiguous()), *given, *arrays, *sizes
+        matrices.contiguous(), symbols.contiguous(), *given, *arrays, *sizes
     )
     return by_matrices, by_biases, None, by_first
 

@@ -9,7 +9,7 @@ from functools import partial
 
 from torch import Tensor
 
-from statetrack.ops.native.calls import Loop, Tensors, array_of, call, loops, or_zeros, rows_of
+from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops, or_zeros, rows_of
 
 
 def scalar_lstm(
@@ -41,7 +41,7 @@ def _scalar_forward(
     if keep:
         kept = inputs.new_empty(*sizes[:4], 8 * -(-sizes[-1] // lanes) * lanes)
     numbers, stride = rows_of(inputs, 3)
-    arrays = [array_of(part, state) for part in (recurrent, state, outputs, last, kept)]
+    arrays = contiguous(recurrent, state, outputs, last, kept)
     loops("scalar_lstm").slstm_forward(numbers, *arrays, *sizes, sigmoidal, stride)
     return outputs, last, kept
 
@@ -59,6 +59,6 @@ def _scalar_backward(
     by_inputs, by_first = inputs.new_empty(inputs.shape), state.new_zeros(state.shape)
     by_recurrent = recurrent.new_zeros(recurrent.shape)
     given = (recurrent, state, kept, by_outputs, by_last)
-    arrays = [array_of(part, state) for part in (*given, by_inputs, by_recurrent, by_first)]
+    arrays = contiguous(*given, by_inputs, by_recurrent, by_first)
     loops("scalar_lstm").slstm_backward(*arrays, *sizes, sigmoidal)
     return by_inputs, by_recurrent, by_first

@@ -10,7 +10,15 @@ from functools import partial
 
 from torch import Tensor
 
-from statetrack.ops.native.calls import Loop, Tensors, array_of, call, loops, or_zeros, rows_of_each
+from statetrack.ops.native.calls import (
+    Loop,
+    Tensors,
+    call,
+    contiguous,
+    loops,
+    or_zeros,
+    rows_of_each,
+)
 
 
 def selective_diagonal(
@@ -44,7 +52,7 @@ def _selective_forward(signed: bool, keep: bool, *inputs: Tensor) -> tuple[Tenso
     outputs = state.new_empty(lanes, words, positions, channels)
     last = state.new_empty(state.shape)
     given, strides = rows_of_each(*sequences, leading=3)
-    arrays = [array_of(part, state) for part in (rates, state, outputs, last, kept)]
+    arrays = contiguous(rates, state, outputs, last, kept)
     loops("selective_diagonal").selective_forward(*given, *arrays, *sizes, signed, strides)
     return outputs, last, kept
 
@@ -64,7 +72,7 @@ def _selective_backward(
     found = [part.new_empty(part.shape) for part in sequences]
     by_rates, by_first = rates.new_zeros(rates.shape), state.new_empty(state.shape)
     tensors = (rates, kept, by_outputs, by_last, *found, by_rates, by_first)
-    arrays = [array_of(part, state) for part in tensors]
+    arrays = contiguous(*tensors)
     loops("selective_diagonal").selective_backward(*given, *arrays, *sizes, signed, strides)
     return *found, by_rates, by_first
 

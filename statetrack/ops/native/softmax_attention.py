@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from statetrack.ops.native.calls import Loop, Tensors, array_of, call, flat, loops, rows_of
+from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops, rows_of
 
 LONGEST_ATTENDED = 512
 """Positions up to which the weights of a word and head are held as a square."""
@@ -40,9 +40,9 @@ def _softmax_forward(
     words, steps, width = projected.shape
     outputs = projected.new_empty(words, steps, width // 3)
     numbers, stride = rows_of(projected, 2)
-    tables = [array_of(part, projected) for part in (cosines, sines)]
+    tables = contiguous(cosines, sines)
     sizes = _softmax_sizes(projected, heads, cosines)
-    loops("softmax_attention").attention_forward(numbers, *tables, flat(outputs), *sizes, stride)
+    loops("softmax_attention").attention_forward(numbers, *tables, outputs, *sizes, stride)
     return outputs, outputs.new_empty(words, 0)
 
 
@@ -57,7 +57,7 @@ def _softmax_backward(
     (projected,) = inputs
     numbers, stride = rows_of(projected, 2)
     found = torch.empty(projected.shape, dtype=projected.dtype)
-    arrays = [array_of(part, projected) for part in (cosines, sines, by_outputs, found)]
+    arrays = contiguous(cosines, sines, by_outputs, found)
     sizes = _softmax_sizes(projected, heads, cosines)
     loops("softmax_attention").attention_backward(numbers, *arrays, *sizes, stride)
     return (found,)
