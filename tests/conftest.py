@@ -18,6 +18,11 @@ os.environ.setdefault("COLUMNS", "160")  # tests read whole sentences; those of 
 import pytest
 from filelock import FileLock
 
+MEMORY = Path("/dev/shm")
+if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
+    # Thousands of files are written, each to the disk at once: in memory that takes no time.
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
 # Torch is imported by fixtures: the process that deals tests out to others needs none, and begins
 # the others the sooner.
 

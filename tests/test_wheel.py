@@ -107,29 +107,38 @@ print(page(Report(title="None", entries=(), row_names=(), column_names=(), lengt
 NEXT = "--- next program ---"
 """The line between what two programs print."""
 
-
-@pytest.fixture(scope="module")
-def example(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The first example of the library's page, as it is typed there, in a folder of its own."""
-    code = next(block.body for block in blocks(DOCS / "library.md") if block.language == "python")
-    path = tmp_path_factory.mktemp("example") / "example.py"
-    path.write_text(code, encoding="utf-8")
-    return path
+PRINTED = "printed.txt"
 
 
 @pytest.fixture(scope="module")
-def printed(site: Path, example: Path) -> list[str]:
-    """What one process prints: by the example, then by the page, then by all models and tasks."""
-    programs = [example.read_text(encoding="utf-8"), MAKE_A_PAGE, USE_EVERYTHING]
-    where = "import statetrack; assert 'SITE' in statetrack.__file__, statetrack.__file__"
-    program = f"\nprint({NEXT!r})\n".join([where, *programs])
-    return _run(site, example.parent, "-c", program).split(f"{NEXT}\n")[1:]
+def ran(site: Path, shared_folder: SharedFolder) -> Path:
+    """A folder in which one process ran the library's first example, as typed, and more programs.
+
+    `example.py` is the example, and PRINTED what that process printed.
+    """
+
+    def run(folder: Path) -> None:
+        code = next(
+            block.body for block in blocks(DOCS / "library.md") if block.language == "python"
+        )
+        (folder / "example.py").write_text(code, encoding="utf-8")
+        where = "import statetrack; assert 'SITE' in statetrack.__file__, statetrack.__file__"
+        program = f"\nprint({NEXT!r})\n".join([where, code, MAKE_A_PAGE, USE_EVERYTHING])
+        (folder / PRINTED).write_text(_run(site, folder, "-c", program), encoding="utf-8")
+
+    return shared_folder("ran", run)
 
 
-def test_the_example_of_the_library_runs_as_typed(printed: list[str], example: Path) -> None:
+@pytest.fixture(scope="module")
+def printed(ran: Path) -> list[str]:
+    """What was printed by the example, by the program of the page, and by that of everything."""
+    return (ran / PRINTED).read_text(encoding="utf-8").split(f"{NEXT}\n")[1:]
+
+
+def test_the_example_of_the_library_runs_as_typed(printed: list[str], ran: Path) -> None:
     lines = printed[0].splitlines()
     assert [line.split()[0] for line in lines] == ["Fit(steps=300,", "1.0", "1.0", "1.0"]
-    (run,) = (example.parent / "runs").iterdir()
+    (run,) = (ran / "runs").iterdir()
     assert run.name.startswith("bilinear-block_s3_") and (run / "eval.jsonl").exists()
 
 
@@ -139,12 +148,10 @@ def test_the_wheel_makes_the_page_of_a_report(printed: list[str]) -> None:
     assert "prefers-color-scheme" in made and "showModal" in made
 
 
-def test_the_wheel_has_every_model_and_task_and_trains_them(
-    printed: list[str], example: Path
-) -> None:
+def test_the_wheel_has_every_model_and_task_and_trains_them(printed: list[str], ran: Path) -> None:
     *_, listed = printed[2].splitlines()
     assert json.loads(listed) == {"models": list(MODELS), "tasks": list(TASKS)}
-    assert len(list(example.parent.glob("r/*/eval.jsonl"))) == 5
+    assert len(list(ran.glob("r/*/eval.jsonl"))) == 5
 
 
 REVEALED = {
@@ -169,14 +176,14 @@ follow_imports_for_stubs = true
 
 
 def test_the_example_of_the_library_is_typed(
-    site: Path, example: Path, pytestconfig: pytest.Config
+    site: Path, ran: Path, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    revealing = example.with_name("revealing.py")
+    example = (ran / "example.py").read_text(encoding="utf-8")
     lines = "".join(f"reveal_type({expression})\n" for expression in REVEALED)
-    revealing.write_text(example.read_text(encoding="utf-8") + lines, encoding="utf-8")
-    example.with_name("mypy.ini").write_text(UNREAD, encoding="utf-8")
+    (tmp_path / "revealing.py").write_text(example + lines, encoding="utf-8")
+    (tmp_path / "mypy.ini").write_text(UNREAD, encoding="utf-8")
     assert pytestconfig.cache is not None
     cache = pytestconfig.cache.mkdir("mypy")  # kept
     mypy = ["-m", "mypy", "--strict", "--cache-dir", str(cache), "revealing.py"]
-    told = _run(site, example.parent, *mypy)
+    told = _run(site, tmp_path, *mypy)
     assert re.findall(r'Revealed type is "(.+)"', told) == [*REVEALED.values()]
