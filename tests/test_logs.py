@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -186,20 +187,12 @@ def records_of(content: bytes) -> Iterator[bytes]:
             record = b""
 
 
-def test_wandb_keeps_an_offline_run_of_every_record_and_the_outcome(tmp_path, monkeypatch):
-    pytest.importorskip("wandb")
+def kept_by_wandb(file: Path) -> tuple[list[tuple[int, float]], dict[str, Any]]:
+    """The losses of the second replica by step in a .wandb file, and the summary."""
     from wandb.proto import wandb_internal_pb2
 
-    for name in [name for name in os.environ if name.startswith("WANDB")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("WANDB_CONFIG_DIR", str(tmp_path / "config"))
-    monkeypatch.setenv("WANDB_CACHE_DIR", str(tmp_path / "cache"))
-    run = Run.start(out=tmp_path / "run", **SMALL)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of wandb's own
-        list(run.train(log=["wandb"]))
-    (file,) = (run.path / "wandb").glob("offline-run-*/*.wandb")
-    losses, outcome = [], {}
+    losses: list[tuple[int, float]] = []
+    outcome: dict[str, Any] = {}
     for content in records_of(file.read_bytes()):
         record = wandb_internal_pb2.Record()
         record.ParseFromString(content)
@@ -211,6 +204,25 @@ def test_wandb_keeps_an_offline_run_of_every_record_and_the_outcome(tmp_path, mo
             losses.append((values["_step"], values["loss/replica-1_seed-0_lr-0.1"]))
         for item in record.summary.update:
             outcome["/".join(item.nested_key) or item.key] = json.loads(item.value_json)
+    return losses, outcome
+
+
+def test_wandb_keeps_an_offline_run_of_every_record_and_the_outcome(tmp_path, monkeypatch):
+    pytest.importorskip("wandb")
+    for name in [name for name in os.environ if name.startswith("WANDB")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("WANDB_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.setenv("WANDB_CACHE_DIR", str(tmp_path / "cache"))
+    run = Run.start(out=tmp_path / "run", **SMALL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of wandb's own
+        list(run.train(log=["wandb"]))
+    (file,) = (run.path / "wandb").glob("offline-run-*/*.wandb")
+    end = time.monotonic() + 20
+    losses, outcome = kept_by_wandb(file)
+    while not (losses and outcome) and time.monotonic() < end:  # a process of wandb's own writes
+        time.sleep(0.1)
+        losses, outcome = kept_by_wandb(file)
     assert losses == expected_of(run, 1, "loss")
     best = "outcome/validation_accuracy/replica-1_seed-0_lr-0.1"
     assert outcome[best] == pytest.approx(run.summary.replicas[1].validation_accuracy)

@@ -214,7 +214,7 @@ class _Files:
     def _tell(self, did: str, path: str) -> None:
         place = os.path.abspath(path)
         of_system = (
-            place.startswith(_SYSTEM)
+            (place.startswith(_SYSTEM) and not place.startswith(_IN_MEMORY))
             or place.endswith((".pyc", ".lock"))
             or (place.startswith(_PACKAGE) and place.endswith(".py"))
             or os.path.isdir(place)
@@ -237,6 +237,9 @@ _SYSTEM = tuple(
     }
 )
 """Where files are that are not the user's: those of Python, of libraries and of the system."""
+
+_IN_MEMORY = f"{Path('/dev/shm')}{os.sep}"
+"""Where Linux keeps a user's files in memory, among the system's devices."""
 
 
 @cache
