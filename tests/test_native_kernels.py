@@ -668,6 +668,24 @@ def make(name: str, kernel: str, **options: object) -> SequenceModel:
     return model
 
 
+def test_where_torch_alone_finds_batching_rules_a_population_computes_the_same(monkeypatch) -> None:
+    found = []
+    for known in (True, False):
+        monkeypatch.setattr("statetrack.ops.lanes.KNOWS_VMAP", known)
+        torch.manual_seed(0)
+        models = [make("gated-deltanet", "native") for _ in range(2)]
+        weights, buffers = stack_module_state(models)
+        symbols = torch.randint(5, (2, 3, 19))
+
+        def run(values, words, model=models[0]):
+            return functional_call(model, values, (words,))
+
+        logits = vmap(run)({**weights, **buffers}, symbols)
+        logits.square().sum().backward()
+        found.append([logits, *(weight.grad for weight in weights.values())])
+    assert all(map(torch.equal, *found))
+
+
 @pytest.mark.parametrize("name", WITH_LOOPS)
 def test_a_population_by_loops_is_one_by_torch(name) -> None:
     symbols = torch.randint(5, (2, 3, 19))

@@ -14,10 +14,19 @@ from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
-from torch._C import _functorch
-from torch._functorch.autograd_function import VmapInfo
-from torch._functorch.pyfunctorch import VmapInterpreter, retrieve_current_functorch_interpreter
 from torch.autograd.function import once_differentiable
+
+try:
+    from torch._C import _functorch
+    from torch._functorch.autograd_function import VmapInfo
+    from torch._functorch.pyfunctorch import (
+        VmapInterpreter,
+        retrieve_current_functorch_interpreter,
+    )
+except ImportError:  # these names are torch's own, and other versions may have others
+    KNOWS_VMAP = False
+else:
+    KNOWS_VMAP = True
 
 EXPONENTS = {
     torch.float64: (torch.int64, 0x7FF0_0000_0000_0000),
@@ -36,7 +45,7 @@ def apply(function: type[torch.autograd.Function], *arguments: Any) -> Any:
 
     torch finds that rule too, but takes 0.3 ms of Python for it: as long as a small loop runs.
     """
-    if not torch._C._are_functorch_transforms_active():
+    if not (KNOWS_VMAP and torch._C._are_functorch_transforms_active()):
         return function.apply(*arguments)
     interpreter = retrieve_current_functorch_interpreter()
     level = interpreter.level()
