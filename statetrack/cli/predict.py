@@ -85,7 +85,7 @@ def predictions(
         without = [name for name, task in loaded.items() if not task.has_automaton]
         typer.echo(f"left out, because they have no automaton: {', '.join(without)}", err=True)
         loaded = {name: task for name, task in loaded.items() if task.has_automaton}
-    from statetrack.predicting import algebra_of  # numpy, which `--help` does not need
+    from statetrack.predicting import algebra_of, predict  # numpy, which `--help` does not need
 
     algebras = {name: algebra_of(task.automaton) for name, task in loaded.items()}
     if as_json:
@@ -96,8 +96,6 @@ def predictions(
             }
         )
         return
-    from statetrack.predicting import predict  # numpy, which `--help` does not need
-
     found = {
         name: {model: predict(algebra, settings) for model, settings in chosen.items()}
         for name, algebra in algebras.items()

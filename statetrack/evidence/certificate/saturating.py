@@ -391,10 +391,8 @@ class Cover:
         while len(lower) and self.num_boxes + len(new) < self.most_boxes:
             low, high = lower[0] - grown, upper[0] + grown
             new.append((low, high))
-            left_over = ~((lower >= low) & (upper <= high)).all(
-                -1
-            )  # also where bounds are no numbers
-            lower, upper = lower[left_over], upper[left_over]
+            inside = ((lower >= low) & (upper <= high)).all(-1)  # not where bounds are no numbers
+            lower, upper = lower[~inside], upper[~inside]
         if new:
             lower, upper = (np.stack(bounds) for bounds in zip(*new, strict=True))
             self.lower = torch.cat([self.lower, torch.from_numpy(lower)])
