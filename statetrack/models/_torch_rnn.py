@@ -44,7 +44,7 @@ class TorchRNN(RecurrentModel, WithBoxes):
     settings: TorchRNNSettings
     family = "non-linear"
     vectorises = False  # torch's own kernels do not
-    training_defaults = {"lrs": (1e-2,), "steps": 500}
+    training_defaults = {"lrs": (1e-2,), "steps": 2000, "warmup": 0.1, "clip": 1.0}
 
     network_class: ClassVar[type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]]
     state_parts: ClassVar[int] = 1

@@ -62,7 +62,7 @@ class BilinearCP(LinearModel):
 
     settings_class = BilinearCPSettings
     operators_by_replica = True
-    training_defaults = {"lrs": (3e-2,), "steps": 1000, "finish": "exact"}
+    training_defaults = {"lrs": (3e-2,), "steps": 1000, "clip": 1.0, "finish": "exact"}
 
     def __init__(self, settings: BilinearCPSettings, *, num_symbols: int, num_labels: int) -> None:
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)

@@ -27,7 +27,6 @@ class RNN(TorchRNN):
     """Elman RNN with tanh."""
 
     source = "Elman 1990, doi:10.1207/s15516709cog1402_1"
-    training_defaults = {"lrs": (1e-2,), "steps": 1000}
     network_class = nn.RNN
 
     def box_layer(self, read: Box, remembered: Box, state: Box, unit: float) -> Box:
