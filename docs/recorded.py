@@ -256,7 +256,9 @@ def status(found: dict[str, RecordedTable]) -> Iterator[str]:
     """One line for every table: whether it holds, and why not."""
     for name, table in found.items():
         why = table.why_stale()
-        yield f"{name}: {'stale: ' + '; '.join(why) if why else 'holds'} ({table.command})"
+        more = f"; {len(why) - 3:,} more" if len(why) > 3 else ""
+        said = f"stale: {'; '.join(why[:3])}{more}" if why else "holds"
+        yield f"{name}: {said} ({table.command})"
     for name in SUITES:
         if SUITES[name].published_tables and name not in found:
             yield f"{name}: not recorded"

@@ -346,7 +346,7 @@ def test_a_suite_is_one_table_and_goes_on_where_it_was(capsys: pytest.CaptureFix
     Path("mine.yaml").write_text(
         "title: Two by one\n"
         "settings: {steps: 20, hidden: 8, seeds: 2, validation_words: 16}\n"
-        "models: {real: diagonal-real, Elman: {model: rnn, layers: 2}}\n"
+        "models: {real: diagonal-real, Elman: {model: rnn, layers: 2, warmup: 0, clip: 0}}\n"
         "tasks: {parity: parity}\n"
         "length: 20\nsamples: 100\nhorizon_lengths: [40]\nhorizon_samples: 20\n"
         "published: {real: {parity: 1.0}}\npublished_trust: primary\n"

@@ -948,7 +948,8 @@ def test_every_protocol_makes_an_experiment_of_each_of_its_models(name):
 
 
 def trained(row: str, column: str = "p", task: str = "parity", **values: Any) -> TrainedPoint:
-    given = {"model": "lstm", "task": task, "steps": 20, "lrs": [0.01], **values}
+    given = {"model": "lstm", "task": task, "steps": 20, "lrs": [0.01], "warmup": 0, "clip": 0}
+    given |= values
     return TrainedPoint(row, column, Experiment.from_values(given, row))
 
 
