@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -166,11 +167,11 @@ def _plugins_stay_in_their_test() -> Iterator[None]:
     from statetrack.training import LOSSES, OPTIMISERS
 
     before = [(registry, set(registry)) for registry in (MODELS, KINDS, LOSSES, OPTIMISERS)]
-    modules = set(sys.modules)
+    newest = next(reversed(sys.modules))
     yield
     for registry, names in before:
         for name in set(registry) - names:
             del registry._things[name]
-    for module in sys.modules.keys() - modules:
-        if module.startswith(PREFIX):
-            del sys.modules[module]
+    imported = takewhile(lambda module: module != newest, reversed(sys.modules))
+    for module in [each for each in imported if each.startswith(PREFIX)]:
+        del sys.modules[module]
