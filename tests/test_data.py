@@ -2,6 +2,7 @@
 
 import hashlib
 import pickle
+from functools import cache
 from itertools import islice, product
 from pathlib import Path
 
@@ -606,9 +607,14 @@ def data_hash(task):
     return digest.hexdigest()
 
 
+@cache
+def fingerprints():
+    return yaml.safe_load(GOLDEN.read_text(encoding="utf-8"))
+
+
 @pytest.mark.parametrize("name", task_names())
 def test_data_of_a_task_version_never_change(name):
-    golden = yaml.safe_load(GOLDEN.read_text(encoding="utf-8"))
+    golden = fingerprints()
     task = load_task(name)
     version, found = task.spec.version, data_hash(task)
     recorded = golden.get(name, {})
@@ -620,4 +626,4 @@ def test_data_of_a_task_version_never_change(name):
 
 
 def test_every_recorded_hash_belongs_to_a_task():
-    assert set(yaml.safe_load(GOLDEN.read_text(encoding="utf-8"))) <= set(task_names())
+    assert set(fingerprints()) <= set(task_names())

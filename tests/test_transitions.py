@@ -335,7 +335,7 @@ def test_eigenvalues_lie_where_the_transition_says_and_reach_what_it_allows(
 ) -> None:
     """At weights as they start and at large ones, which drive every gate to its ends."""
     all_values = torch.cat(
-        [eigenvalues(name, seed, scale, options) for seed in range(8) for scale in (1.0, 3.0)]
+        [eigenvalues(name, seed, scale, options) for seed in range(4) for scale in (1.0, 3.0)]
     )
     assert lie_in(all_values, where)
     if where.startswith("modulus"):
