@@ -21,6 +21,7 @@ from statetrack.settings import build
 from statetrack.sources import Automaton
 from tests.test_saturating_certificates import built, drawn
 
+
 @pytest.fixture(autouse=True)
 def _shapes_are_learned_on_few_steps(monkeypatch):
     """What is proven must be right in whatever shapes."""
