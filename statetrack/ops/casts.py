@@ -109,7 +109,7 @@ class RoundedArithmetic(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """torch would import its compiler, for a second, to let it alone; here none compiles."""
+        """No: to let it alone, torch would import its compiler, which takes a second."""
         return False
 
     def __init__(self, products: FloatFormat | None, results: FloatFormat | None) -> None:
