@@ -7,7 +7,6 @@ linear operator and a command.
 from __future__ import annotations
 
 import importlib.metadata
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -19,6 +18,7 @@ import torch
 from statetrack.cli import app
 from statetrack.plugins import load_plugin
 from statetrack.runs import Run
+from tests.faults.processes import run_in_child
 from tests.new_process import forget_plugins
 
 PLUGIN = '''
@@ -272,10 +272,12 @@ def test_a_run_keeps_all_files_that_it_needs_of_plugins(plugin: Path, tmp_path: 
         assert (run / name).read_text() == original.read_text()
         original.unlink()
     assert {path.name for path in run.glob("*.py")} == set(copies)
-    opened = f"statetrack.Run.open({str(run)!r}, trust_plugin=True)"
-    code = f"import statetrack; print({opened}.evaluate([12]).at(12))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "accuracy" in done.stdout, done.stderr
+
+    def opened() -> None:
+        forget_plugins()
+        print(Run.open(run, trust_plugin=True).evaluate([12]).at(12))
+
+    assert "accuracy" in (ended := run_in_child(opened)).output and not ended.code, ended.output
 
 
 COMMAND = '''

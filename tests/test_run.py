@@ -6,9 +6,8 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable
 from itertools import count
@@ -32,6 +31,7 @@ from statetrack.models import MODELS
 from statetrack.plugins import load_plugin
 from statetrack.runs import Experiment, Run, RunFolder, files
 from statetrack.training import TrainSettings
+from tests.faults.processes import run_in_child
 from tests.new_process import forget_plugins
 from tests.run_files import append_rows, json_in, rows_in, write_json
 from tests.setups import Setup
@@ -442,24 +442,20 @@ def test_a_stop_at_the_very_end_finishes_the_run(tmp_path: Path) -> None:
 
 
 def test_a_killed_process_loses_nothing_but_steps(tmp_path: Path) -> None:
-    program = """
-        import sys
-        from statetrack.runs.run import Run
-        for _ in Run.resume(sys.argv[1]).train():
-            pass
-        """
     start(experiment_of(steps=100_000, checkpoint_every=20), tmp_path / "run")
-    root = Path(statetrack.__file__).parents[1]
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program), str(tmp_path / "run")],
-        env={**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"},
-    )
     checkpoint = tmp_path / "run" / "checkpoint.pt"
-    limit = time.monotonic() + 60
-    while not checkpoint.exists() and process.poll() is None and time.monotonic() < limit:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+
+    def kill_once_a_checkpoint_is_there() -> None:
+        while not checkpoint.exists():
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def train() -> None:
+        threading.Thread(target=kill_once_a_checkpoint_is_there, daemon=True).start()
+        for _ in Run.resume(tmp_path / "run").train():
+            pass
+
+    assert run_in_child(train).was_killed
     folder = RunFolder.open(tmp_path / "run")
     reached = folder.read(files.CHECKPOINT)
     assert reached is not None and not folder.finished

@@ -654,6 +654,10 @@ def test_nothing_of_a_training_imports_the_compiler_of_torch(tmp_path):
         sweep = f"sweep --plugin {sys.argv[2]} --model divided --task parity --steps 2 --jobs 1"
         assert run([*sweep.split(), "--lrs", "0.1", "--out", sys.argv[1] + "s", "--quiet"]) == 0
         check("sweep")
+        solved = "train --model bilinear --hidden 8 --task parity --steps 60 --quiet"
+        assert run([*solved.split(), "--out", sys.argv[1] + "solved"]) == 0
+        assert "scipy.optimize" in sys.modules
+        assert not {"torch._dynamo", "sympy"} & set(sys.modules)
     """
     own = """
         import torch

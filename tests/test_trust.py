@@ -10,7 +10,7 @@ import py_compile
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,6 +38,7 @@ from statetrack.sources.automaton import MOST_TRANSITIONS
 from statetrack.spec import load_task
 from statetrack.sweep import Failed, load_suite, points_of
 from statetrack.sweep.work import Work
+from tests.faults.processes import run_in_child
 from tests.new_process import forget_plugins
 from tests.run_files import append_rows
 
@@ -410,12 +411,12 @@ COMPOSED = {
 }
 """Automata made of a plugin's kind, by the names of their files."""
 
-OPENED = """
-import sys
-from statetrack import Run
-for path in sys.argv[1:]:
-    print(Run.open(path, trust_plugin=True).evaluate([6], num_words=20).selected.length)
-"""
+
+def opened(names: Iterable[str]) -> None:
+    """What a new process does with runs: it knows nothing of the plugin that trained them."""
+    forget_plugins()
+    for name in names:
+        print(Run.open(name, trust_plugin=True).evaluate([6], num_words=20).selected.length)
 
 
 def test_a_run_with_a_kind_of_ones_own_is_complete_in_itself(
@@ -441,10 +442,7 @@ def test_a_run_with_a_kind_of_ones_own_is_complete_in_itself(
         assert copies == {"plugin.py", *(f"parts/{file}.py" for file in files)}
     monkeypatch.chdir(away)
     shutil.rmtree(home)
-    done = subprocess.run(
-        [sys.executable, "-c", OPENED, *tasks], capture_output=True, text=True, timeout=120
-    )
-    assert done.stdout.split() == ["6"] * len(tasks), done.stderr
+    assert run_in_child(lambda: opened(tasks)).output.split() == ["6"] * len(tasks)
 
 
 ENDING = """
