@@ -104,7 +104,7 @@ class ComparisonSystem:
     def _harmless(self, norms: Floats) -> NDArray[np.bool_]:
         """The same of every row of norms [T, k]."""
         with np.errstate(over="ignore", invalid="ignore"):  # what is infinite is not harmless
-            found = np.isfinite(norms).all(1)
+            found: NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(norms), axis=1)
             found &= (self.margins[:, None] > (self.costs @ norms.T) * UP).all(0)
             if self.range is not None and found.any():
                 found &= self.range.holds_each(norms)
