@@ -67,6 +67,19 @@ def region(table: RecordedTable, found: LearnedMap) -> str:
         found.to_markdown(by="row"),
         "## By task\n",
         found.to_markdown(by="column"),
+        "## Why not\n",
+        "Of each cell that can and is not right beyond training, what its best replica reached: "
+        "*not learned* is a failure of training within its steps, *not held* one at lengths beyond "
+        "training.\n",
+        markdown_table(
+            ["model", "task", "standing", "of the best replica"],
+            [
+                [markdown(row), markdown(cell.column), cell.standing, cell.why]
+                for row in found.rows
+                for cell in found.cells
+                if cell.row == row and cell.why
+            ],
+        ),
     ]
     return "\n".join(parts)
 

@@ -81,6 +81,23 @@ def test_the_map_of_a_report_is_that_of_its_record(both: tuple[Report, LearnedMa
     assert found.find("positive", "nothing") is None
 
 
+def test_a_cell_that_is_not_right_says_how_far_it_came(both: tuple[Report, LearnedMap]) -> None:
+    report, found = both
+    short = found.find("gru", "parity")
+    entry = next(each for each in report.entries if (each.row, each.column) == ("gru", "parity"))
+    assert short.fitted == max(each.validation_prefix_accuracy for each in entry.outcomes) < 0.99
+    assert re.fullmatch(
+        r"\d+(\.\d)? % of validation words are right after 10 steps \(99 % count as learned\)",
+        short.why,
+    )
+    assert short.says.endswith(short.why)
+    held = replace(short, standing="not held", fitted=1.0, longest=500, at_longest=0.99999)
+    assert held.why == (
+        "100 % of validation words are right, 99.9 % of words of 500 symbols are right"
+    )
+    assert not any(each.why for each in found.cells if each.standing in ("learned", "cannot"))
+
+
 def test_rows_and_columns_are_in_the_order_of_theory(both: tuple[Report, LearnedMap]) -> None:
     found = both[1]
     assert found.rows == ("positive", "signs", "gru")

@@ -208,7 +208,7 @@ BUILT = {
 def test_the_model_of_the_predicted_size_tracks_the_task(model: str, name: str) -> None:
     named = MERGED | ANY
     automaton = named[name] if name in named else load_task(name).automaton
-    symbols = 300 if model == "deltaproduct" else 2_000
+    symbols = 300 if model == "deltaproduct" else 600
     assert follow(built_model(model, automaton), automaton, symbols, num_words=3).exact
 
 

@@ -105,6 +105,7 @@ TEXT = st.text(max_size=5).filter(lambda text: not is_number(text))
 """PyYAML writes `1e3` without quotes, which `read_yaml` refuses: a test below has it."""
 
 
+@settings(max_examples=40)
 @given(
     st.dictionaries(
         st.from_regex(r"[a-z]{1,8}", fullmatch=True),

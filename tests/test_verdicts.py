@@ -312,6 +312,21 @@ def test_with_a_label_after_every_symbol_shorter_words_are_no_other_question() -
     assert found.verdict == "agrees"
 
 
+def test_labels_after_every_symbol_for_the_last_are_another_training_alone() -> None:
+    def of_last(measure: str) -> Suite:
+        suite = suite_of(minutes={"supervision": "every"}, measure=measure)
+        paper = suite.whole.model_copy(update={"settings": {"supervision": "last"}})
+        suite._file = paper
+        return suite
+
+    assert compared(of_last("accuracy"), result_of(1.0)).verdict == "agrees"
+    below = compared(of_last("scaled"), result_of(0.6))
+    labels = "labels after every symbol, there after the last symbol only"
+    assert below.verdict == "differs" and f"trained with {labels}" in below.why
+    whole_words = compared(of_last("prefixes"), result_of(1.0))
+    assert (whole_words.verdict, whole_words.why) == ("not comparable", labels)
+
+
 def test_what_a_table_is_unlike_is_not_comparable_with_its_text() -> None:
     found = compared(suite_of(unlike="they score padding too", note="of 5 runs"), result_of(1.0))
     assert (found.verdict, found.why) == ("not comparable", "they score padding too; of 5 runs")

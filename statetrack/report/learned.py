@@ -7,10 +7,11 @@ corner, and what is learned of it is seen at a glance.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from statetrack.algebra import Answer, Prediction
 from statetrack.models import MODEL_FACTS, MODELS
@@ -18,7 +19,7 @@ from statetrack.predicting import predict
 from statetrack.report.entries import Entry
 from statetrack.report.recorded import RecordedCell, RecordedTable
 from statetrack.report.table import Column, Table
-from statetrack.runs import Algebras, Outcome
+from statetrack.runs import Algebras, EvaluationRow, Outcome
 from statetrack.scoring import horizon
 from statetrack.spec import load_task
 from statetrack.sweep import Measurement
@@ -84,7 +85,9 @@ class MapCell:
 
     `family` is the class of models that its model names, `right` counts the replicas with every
     answer right at every length beyond those of training, and `holds_to` is the longest tested
-    length up to which the best one is right on every word.
+    length up to which the best one is right on every word. `fitted` is the greatest share of words
+    of validation, which have the lengths of training, that a replica has right at every symbol
+    after `steps` steps, and `at_longest` that of words of the `longest` tested length.
     """
 
     row: str
@@ -94,6 +97,10 @@ class MapCell:
     replicas: int
     right: int
     holds_to: int
+    steps: int
+    fitted: float
+    longest: int
+    at_longest: float
 
     @classmethod
     def of_entry(cls, entry: Entry) -> MapCell | None:
@@ -110,12 +117,13 @@ class MapCell:
                 None if found is None else found.can,
                 judged.predicted,
                 right=judged.num_tracking > 0,
-                fitted=_fitted(entry.outcomes),
+                fitted=_best_fit(entry.outcomes) >= FITTED,
                 tests=judged.best.tests,
             ),
             replicas=entry.replicas,
             right=judged.num_tracking,
             holds_to=judged.best.horizon,
+            **_reached(entry.rows, entry.outcomes, entry.steps),
         )
 
     @classmethod
@@ -145,12 +153,13 @@ class MapCell:
                 found.can,
                 found.answer,
                 right=right > 0,
-                fitted=_fitted(cell.summary().replicas),
+                fitted=_best_fit(cell.summary().replicas) >= FITTED,
                 tests=not all(map(words.drawn.source.has_one_answer, beyond)),
             ),
             replicas=len(cell.outcomes),
             right=right,
             holds_to=max((horizon(own) for own in by_replica if own), default=0),
+            **_reached(rows, cell.summary().replicas, cell.steps),
         )
 
     @property
@@ -159,7 +168,22 @@ class MapCell:
         found = f"right beyond training: {self.right} of {self.replicas}"
         if self.holds_to:
             found += f"; every word right up to length {self.holds_to:,}"
+        if self.why:
+            found += f"; {self.why}"
         return f"{self.row} on {self.column}: {self.standing} ({STANDINGS[self.standing]}); {found}"
+
+    @property
+    def why(self) -> str:
+        """What was measured of the best replica of a cell that can and is not right; else empty."""
+        if self.standing == "not learned":
+            return (
+                f"{_share(self.fitted)} of validation words are right after {self.steps:,} steps "
+                f"({_share(FITTED)} count as learned)"
+            )
+        if self.standing == "not held":
+            right = f"{_share(self.at_longest)} of words of {self.longest:,} symbols are right"
+            return f"{_share(self.fitted)} of validation words are right, {right}"
+        return ""
 
 
 def family_of(model: str) -> str:
@@ -167,9 +191,28 @@ def family_of(model: str) -> str:
     return (MODEL_FACTS[model].family or "") if model in MODELS else ""
 
 
-def _fitted(outcomes: Sequence[Outcome]) -> bool:
-    shares = (one.validation_prefix_accuracy for one in outcomes)
-    return any(share is not None and share >= FITTED for share in shares)
+def _best_fit(outcomes: Sequence[Outcome]) -> float:
+    return max((one.validation_prefix_accuracy or 0.0 for one in outcomes), default=0.0)
+
+
+def _reached(
+    rows: Sequence[EvaluationRow], outcomes: Sequence[Outcome], steps: int
+) -> dict[str, Any]:
+    """The fields of a cell that say how far its replicas came."""
+    longest = max((row.length for row in rows), default=0)
+    return {
+        "steps": steps,
+        "fitted": _best_fit(outcomes),
+        "longest": longest,
+        "at_longest": max(
+            (row.prefix_accuracy for row in rows if row.length == longest), default=0.0
+        ),
+    }
+
+
+def _share(of_words: float) -> str:
+    """A share of words, of which only all are written as 100 %."""
+    return f"{math.floor(of_words * 1000) / 10:.1f}".removesuffix(".0") + " %"
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ one reaches `within` to both sides, or to where its source looked. In this order
 
 - *not comparable*, where nothing was measured: the point failed or was not run, all its replicas
   diverged, or the table's lengths were not tested;
-- *not comparable*, where the question is another: what the table says under `unlike`; another task,
-  supervision or training length than the suite has in its paper's settings;
+- *not comparable*, where the question is another: what the table says under `unlike`; another task
+  or training length than the suite has in its paper's settings, or labels that ask for less;
 - *impossible*, as predicted, where theory says that neither model can track the task at such
   lengths, and our range lies within the published one. No training is needed for it, so that it is
   no agreement;
@@ -32,7 +32,7 @@ torch is not imported here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -216,6 +216,9 @@ def words_and_lengths(experiment: Experiment) -> WordSpec:
     )
 
 
+_LABELS = {"every": "after every symbol", "last": "after the last symbol only"}
+
+
 def trained_otherwise(ours: Experiment, papers: Experiment) -> list[str]:
     """What an experiment does otherwise than its paper's, apart from the words: `loss a for b`."""
     here, there = ours.values(), papers.values()
@@ -235,6 +238,9 @@ def trained_otherwise(ours: Experiment, papers: Experiment) -> list[str]:
             continue
         if name in there and here[name] != there[name]:
             said.append(f"{name.replace('_', ' ')} {_shown(here[name])} for {_shown(there[name])}")
+    mine, its = words_and_lengths(ours), words_and_lengths(papers)
+    if mine.supervision != its.supervision:
+        said.append(f"labels {_LABELS[mine.supervision]}, there {_LABELS[its.supervision]}")
     return said
 
 
@@ -340,8 +346,8 @@ class _Beside:
         assert self.point is not None
         ours = self.point.experiment
         paper = papers_experiment(self.suite, self.point)
-        if paper is not None and (question := [*_other_question(ours, paper)]):
-            return "not comparable", "; ".join(question)
+        if paper is not None and (question := self._other_question(ours, paper)):
+            return "not comparable", question
         alike, apart = measured.inside(self._agreeing), measured.apart(self._agreeing)
         if alike and (theorem := self._theorem(ours, paper)):
             return "impossible", theorem
@@ -361,6 +367,29 @@ class _Beside:
             causes.append(f"{_percent(share)} of the paper's training words")
         known = f"; trained with {', '.join(causes)}" if causes else ""
         return "differs", f"{self._difference(measured.value)}{known}"
+
+    def _other_question(self, ours: Experiment, paper: Experiment) -> str:
+        """What the model is asked otherwise than in the paper: task, words, lengths, supervision.
+
+        A label after every symbol asks for what one after the last symbol does, of a word and of
+        its prefixes. So shorter words, and such labels in place of the last one alone where the
+        number is about last positions, are another training and no other question.
+        """
+        found = []
+        if current_name(ours.data.task) != current_name(paper.data.task):
+            found.append(f"task {ours.data.task} for {paper.data.task}")
+        if ours.data.words != paper.data.words:
+            found.append(f"words '{ours.data.words}' for '{paper.data.words}'")
+        here, there = words_and_lengths(ours), words_and_lengths(paper)
+        at_last = self.table.measure in ("accuracy", "scaled")
+        same_labels = here.supervision == there.supervision
+        asks_no_less = here.supervision == "every" and (same_labels or at_last)
+        same_longest = here.lengths.longest == there.lengths.longest
+        if str(here.lengths) != str(there.lengths) and not (asks_no_less and same_longest):
+            found.append(f"trained on lengths {here.lengths} for {there.lengths}")
+        if not (same_labels or asks_no_less):
+            found.append(f"labels {_LABELS[here.supervision]}, there {_LABELS[there.supervision]}")
+        return "; ".join(found)
 
     # --- what agrees with the published number ---
 
@@ -617,25 +646,6 @@ def _theorem(ours: Experiment, paper: Experiment | None) -> str:
         return ""
     hopeless = mine.can == "no" or (paper is not None and mine.answer == its.answer == "no")
     return mine.theorem if hopeless else ""
-
-
-def _other_question(ours: Experiment, paper: Experiment) -> Iterator[str]:
-    """What the model is asked otherwise than in the paper: task, lengths, supervision.
-
-    With a label after every symbol shorter words ask for nothing that longer ones do not.
-    """
-    if current_name(ours.data.task) != current_name(paper.data.task):
-        yield f"task {ours.data.task} for {paper.data.task}"
-    if ours.data.words != paper.data.words:
-        yield f"words '{ours.data.words}' for '{paper.data.words}'"
-    here, there = words_and_lengths(ours), words_and_lengths(paper)
-    every = here.supervision == there.supervision == "every"
-    same_longest = here.lengths.longest == there.lengths.longest
-    if str(here.lengths) != str(there.lengths) and not (every and same_longest):
-        yield f"trained on lengths {here.lengths} for {there.lengths}"
-    if here.supervision != there.supervision:
-        said = {"every": "after every symbol", "last": "after the last symbol only"}
-        yield f"labels {said[here.supervision]}, there {said[there.supervision]}"
 
 
 def _share_of_words(steps: int, ours: Experiment, paper: Experiment | None) -> float | None:
