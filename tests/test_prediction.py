@@ -476,10 +476,10 @@ def test_less_than_what_is_known_to_be_too_few_does_not_suffice() -> None:
 
 
 def test_every_registered_model_names_its_recurrence_which_answers_for_every_task() -> None:
+    recurrences = {model: recurrence_of(told(model)) for model in MODELS}
     for task in (name for name in TASKS if load_task(name).has_automaton):
         algebra = algebra_of(task)
-        for model in MODELS:
-            recurrence = recurrence_of(told(model))
+        for model, recurrence in recurrences.items():
             assert recurrence is not None, model
             prediction = predict(algebra, model)
             if task in ("s3", "parity", "flip-flop"):
