@@ -23,6 +23,7 @@ from pydantic import (
     ValidationInfo,
     field_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from statetrack import yaml_text
@@ -63,30 +64,32 @@ class Settings(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _is_what_it_seems(cls, value: Any, info: ValidationInfo) -> Any:
-        assert info.field_name is not None
-        field = cls.model_fields[info.field_name]
         match value:
-            case bool() if field.annotation is not bool:
+            case bool() if cls._field(info).annotation is not bool:
                 word = "yes" if value else "no"
                 raise ValueError(f"`{word}` is a truth value to YAML: use quotes")
             case str():
-                _check_text(value, numeric=field.annotation in (int, float))
+                _check_text(value, numeric=cls._field(info).annotation in (int, float))
             case tuple() | list():
                 for part in value:
                     if isinstance(part, str):
-                        _check_text(part, numeric=field.annotation == tuple[float, ...])
+                        numeric = cls._field(info).annotation == tuple[float, ...]
+                        _check_text(part, numeric=numeric)
         return value
 
     @field_validator("*", mode="after")
     @classmethod
     def _integers_are_bounded(cls, value: Any, info: ValidationInfo) -> Any:
-        assert info.field_name is not None
-        if isinstance(value, int) and not isinstance(value, bool):
-            field = cls.model_fields[info.field_name]
-            has_bound = any(isinstance(mark, annotated_types.Le) for mark in field.metadata)
-            if not has_bound and abs(value) > cls.greatest_integer:
+        if isinstance(value, int) and abs(value) > cls.greatest_integer:
+            marks = cls._field(info).metadata
+            if not any(isinstance(mark, annotated_types.Le) for mark in marks):
                 raise ValueError(f"must be at most {cls.greatest_integer}")
         return value
+
+    @classmethod
+    def _field(cls, info: ValidationInfo) -> FieldInfo:
+        assert info.field_name is not None
+        return cls.model_fields[info.field_name]
 
 
 def _check_text(text: str, numeric: bool) -> None:
@@ -176,9 +179,10 @@ def build(
     error: type[StatetrackError] = SettingsError,
 ) -> S:
     """Check `values` and make the settings; error messages begin with `where`."""
+    fields = kind.model_fields
     for key in values:
-        if key not in kind.model_fields:
-            hint = nearest_setting_or_known(str(key), kind.model_fields)
+        if key not in fields:
+            hint = nearest_setting_or_known(str(key), fields)
             raise error(f"{where}: unknown key '{key}'.{hint}")
     try:
         return kind(**values)

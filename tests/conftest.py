@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -145,14 +146,28 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> SharedFolder:
     return filled
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _seeds_keep_no_trace() -> Iterator[None]:
+    """Where no device is, `torch.manual_seed` keeps a trace of the stack for each kind of device.
+
+    Here it does not: it takes longer than to build a small model.
+    """
+    import torch
+
+    with pytest.MonkeyPatch.context() as patch:
+        if not torch.cuda.is_available():
+            only_here = torch.default_generator.manual_seed
+            patch.setattr(torch, "manual_seed", lambda seed: only_here(int(seed)))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _same_random_numbers() -> Iterator[None]:
     """Each test starts from the same seed, whichever tests ran before it."""
     import torch
 
     before = torch.get_rng_state()
-    # Where no device is, `torch.manual_seed` keeps a trace of the stack for each kind of device.
-    (torch.manual_seed if torch.cuda.is_available() else torch.default_generator.manual_seed)(0)
+    torch.manual_seed(0)
     yield
     torch.set_rng_state(before)
 
@@ -166,11 +181,11 @@ def _plugins_stay_in_their_test() -> Iterator[None]:
     from statetrack.training import LOSSES, OPTIMISERS
 
     before = [(registry, set(registry)) for registry in (MODELS, KINDS, LOSSES, OPTIMISERS)]
-    modules = set(sys.modules)
+    last = next(reversed(sys.modules))
     yield
     for registry, names in before:
         for name in set(registry) - names:
             del registry._things[name]
-    for module in sys.modules.keys() - modules:
+    for module in [*takewhile(lambda name: name != last, reversed(sys.modules))]:
         if module.startswith(PREFIX):
             del sys.modules[module]

@@ -206,11 +206,15 @@ def test_the_position_tells_an_even_number_of_symbols_within_training_lengths_on
 )
 def test_members_alone_are_told_by_two_symbols_and_words_with_slips_are_not(name, needed):
     """The data published with Sarrof et al. 2024 are members, and those are all right words."""
-    members = audit_of(f"{name}:words=members,labels=next-symbols", [50, 200], train_length="2-50")
+    members = audit_of(
+        f"{name}:words=members,labels=next-symbols", [50, 200], train_length="2-50", num_train=1500
+    )
     for split in members.splits:
         whole = [split.shortcuts[lookup].prefix_accuracy == 1.0 for lookup in LOOKUPS]
         assert whole.index(True) == needed
-    mixed = audit_of(f"{name}:words=mixed,labels=next-symbols", [50, 200], train_length="2-50")
+    mixed = audit_of(
+        f"{name}:words=mixed,labels=next-symbols", [50, 200], train_length="2-50", num_train=1500
+    )
     assert not set(mixed.solved_by) & set(LOOKUPS)
     assert all(split.shortcuts[LOOKUPS[-1]].prefix_accuracy < 0.9 for split in mixed.test_splits)
 

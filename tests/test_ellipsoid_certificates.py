@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from statetrack.evidence import Certificate, SearchBudget, Subject
+from statetrack.evidence.certificate import ellipsoids
 from statetrack.evidence.certificate.ellipsoids import (
     BallCover,
     Contexts,
@@ -19,6 +20,14 @@ from statetrack.ops import FLOAT32
 from statetrack.settings import build
 from statetrack.sources import Automaton
 from tests.test_saturating_certificates import built, drawn
+
+
+@pytest.fixture(autouse=True)
+def _shapes_are_learned_on_few_steps(monkeypatch):
+    """What is proven must be right in whatever shapes."""
+    monkeypatch.setattr(ellipsoids, "SAMPLES", 500)
+    monkeypatch.setattr(ellipsoids, "GRADIENT_STEPS", 100)
+
 
 SPIRAL = 0.93
 """The factor of the spiral below; times the square root of 2, it is above 1."""

@@ -1,5 +1,6 @@
 """What holds for every task that comes along: a new file is tested by being there."""
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,11 @@ GOLDEN_FILE = Path(__file__).parent / "golden" / "tasks.yaml"
 every_task = pytest.mark.parametrize("name", task_names())
 with_automaton = [name for name in task_names() if load_task(name).has_automaton]
 every_automaton = pytest.mark.parametrize("name", with_automaton)
+
+
+@cache
+def fingerprints():
+    return yaml.safe_load(GOLDEN_FILE.read_text())
 
 
 @every_task
@@ -57,7 +63,7 @@ def test_its_document_loads_the_same_task(name, tmp_path):
 @every_task
 def test_its_data_changes_only_with_its_version(name):
     task = load_task(name)
-    known = yaml.safe_load(GOLDEN_FILE.read_text()).get(name, {})
+    known = fingerprints().get(name, {})
     version, found = task.spec.version, golden_hash(task)
     assert version in known, f"add to {GOLDEN_FILE.name}, under '{name}':  {version}: {found}"
     assert known[version] == found, (
@@ -67,7 +73,7 @@ def test_its_data_changes_only_with_its_version(name):
 
 
 def test_no_fingerprint_is_left_without_its_task():
-    assert set(yaml.safe_load(GOLDEN_FILE.read_text())) == set(task_names())
+    assert set(fingerprints()) == set(task_names())
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from statetrack.evidence import SearchBudget
+from statetrack.evidence.certificate import ellipsoids
 from statetrack.evidence.certificate.centres import Edges, find_centres
 from tests.evidence import (
     certificates,
@@ -35,8 +36,10 @@ def assert_holds(checks: list[Check], least: int) -> None:
     [(2, (10.0, 0.1)), pytest.param(6, (10.0, 4.0, 2.0, 0.1), marks=pytest.mark.slow)],
 )
 def test_no_word_fails_within_the_certified_length_of_perturbed_tanh_networks(
-    count: int, sizes: tuple[float, ...]
+    count: int, sizes: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(ellipsoids, "SAMPLES", 500)  # proofs must be right in whatever shapes
+    monkeypatch.setattr(ellipsoids, "GRADIENT_STEPS", 100)
     check = Check("tanh")
     builders = certificates.SATURATING
     certificates.attack_exact(check, 0, SECONDS, builders)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
-import subprocess
 import sys
 import unittest
 from collections.abc import Callable, Iterator, Sequence
@@ -39,6 +38,7 @@ from statetrack.ops import native
 from statetrack.ops.native import calls
 from statetrack.ops.native.matrix_states import states_kept
 from tests.faults.processes import run_at_once
+from tests.new_process import SharedFolder, said_without_numba
 
 pytest.importorskip("numba")
 
@@ -751,26 +751,9 @@ def test_a_choice_without_loops(monkeypatch) -> None:
     model(torch.randint(5, (2, 3)))
 
 
-WITHOUT = """
-import sys
-sys.modules["numba"] = None
-import torch
-from statetrack import MODELS, ops
-model = MODELS["mamba"](MODELS["mamba"].settings_class(), num_symbols=2, num_labels=2)
-model(torch.zeros(2, 3, dtype=torch.long)).sum().backward()
-print(model.kernel_on(torch.device("cpu")), ops.why_not("native", torch.device("cpu")))
-"""
-
-
-def test_without_numba_torch_computes() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT],
-        cwd=Path(__file__).parents[1],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == "torch numba is not installed (pip install numba)"
+def test_without_numba_torch_computes(shared_folder: SharedFolder) -> None:
+    told = said_without_numba(shared_folder)["kernel"]
+    assert told == "torch numba is not installed (pip install numba)"
 
 
 def test_choices_on_devices_and_types() -> None:

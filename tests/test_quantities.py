@@ -1,6 +1,7 @@
 """Quantities of a task that `show` prints, each against its definition on random machines."""
 
 import itertools
+from functools import cache
 
 import numpy as np
 import pytest
@@ -48,7 +49,7 @@ def elements_of(maps):
 
 
 def times(first, second):
-    return tuple(second[state] for state in first)
+    return tuple([second[state] for state in first])
 
 
 # --- how elements divide each other ---
@@ -165,6 +166,7 @@ def test_tasks_have_these_cascades(task, levels, groups):
 # --- words that identify a machine ---
 
 
+@cache
 def all_machines(num_states, num_symbols, num_labels):
     """Every machine of this many states, as tables `[M, S, V]` and outputs `[M, S]`."""
     tables = list(itertools.product(range(num_states), repeat=num_states * num_symbols))

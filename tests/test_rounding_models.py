@@ -200,7 +200,7 @@ def test_a_state_is_that_of_steps_with_casts_of_torch_between(name: str):
 def test_sums_are_rounded_one_after_the_other():
     """A dense recurrence in e8m6, by fractions: products, sums and the state, bit for bit."""
     to = format_of("e8m6")
-    model, word = generic("bilinear"), torch.randint(V, (1, 7))
+    model, word = generic("bilinear"), torch.randint(V, (1, 3))
     rounding = Rounding(accumulation="e8m6", gates="e8m6", state="e8m6")
     read = Rounded(model, rounding)
     operators = read.operators().dense()

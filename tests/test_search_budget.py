@@ -40,7 +40,7 @@ def test_a_busy_machine_finds_what_a_quiet_one_does(kind, make, monkeypatch):
 
     def found():
         try:
-            row = KINDS[kind].search(Subject(make(), task), budget=SearchBudget(0.3), seed=1)
+            row = KINDS[kind].search(Subject(make(), task), budget=SearchBudget(0.1), seed=1)
         except st.StatetrackError as refused:
             return str(refused)
         return replace(row, seconds=0.0)

@@ -193,7 +193,7 @@ def test_a_model_that_was_trained_is_written_in_whole_numbers(
 ) -> None:
     out, whole = str(tmp_path / "learned"), str(tmp_path / "whole")
     line = ["train", "--task", "s3", "--model", "bilinear-block", "--hidden", "8", "--seeds", "1"]
-    assert command([*line, "--block-size", "2", "--steps", "400", "--out", out]) == 0
+    assert command([*line, "--block-size", "2", "--steps", "250", "--out", out]) == 0
     assert command(["snap", out, "--integers", "--defect", "0.2", "--out", whole]) == 0
     assert "all lengths" in capsys.readouterr().out
     weights = Run.open(Path(whole)).model().state_dict()

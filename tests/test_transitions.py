@@ -329,18 +329,27 @@ def test_settings_that_change_the_eigenvalues_are_found() -> None:
     }
 
 
+def unreached(values: Tensor, where: str) -> str:
+    """What a transition allows and complex numbers do not reach; empty where there is nothing."""
+    if where.startswith("modulus") and not (values.imag.abs() > 1e-3).any():
+        return "they are real, which would be worth saying"
+    if "-" in where and not (values.real < -0.01).any():
+        return "none is negative"
+    if where == "any" and not (values.abs() > 1.1).any():
+        return "they are bounded, which would be worth saying"
+    return ""
+
+
 @pytest.mark.parametrize(("name", "options", "where"), list(claims()))
 def test_eigenvalues_lie_where_the_transition_says_and_reach_what_it_allows(
     name: str, options: dict[str, object], where: str
 ) -> None:
     """At weights as they start and at large ones, which drive every gate to its ends."""
-    all_values = torch.cat(
-        [eigenvalues(name, seed, scale, options) for seed in range(8) for scale in (1.0, 3.0)]
-    )
+    found = []
+    for seed in range(8):
+        found += [eigenvalues(name, seed, scale, options) for scale in (1.0, 3.0)]
+        all_values = torch.cat(found)
+        if seed >= 3 and not unreached(all_values, where):
+            break
     assert lie_in(all_values, where)
-    if where.startswith("modulus"):
-        assert (all_values.imag.abs() > 1e-3).any(), "they are real, which would be worth saying"
-    if "-" in where:
-        assert (all_values.real < -0.01).any(), "none is negative"
-    if where == "any":
-        assert (all_values.abs() > 1.1).any(), "they are bounded, which would be worth saying"
+    assert not unreached(all_values, where)

@@ -489,7 +489,7 @@ def test_a_failing_word_is_shortened_and_still_fails():
 def test_the_same_seed_finds_the_same():
     model = growing(begin=0.7, growth=1.002)
     first, second = (
-        asdict(worst(model, "modular-addition:m=5", longest=2000, seed=3)) for _ in range(2)
+        asdict(worst(model, "modular-addition:m=5", longest=800, seed=3)) for _ in range(2)
     )
     assert first | {"seconds": 0} == second | {"seconds": 0}
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from statetrack.sources import Floats, Integers
+from statetrack.sources import Integers
 
 PRIME = 2**31 - 1
 """The modulus of equations: products of two residues fit into 64 bits."""
@@ -123,20 +123,20 @@ def reduced(functions: Integers) -> Integers:
     are a basis is not.
     """
     basis = functions.copy()
-    upper: Floats
-    column: Floats
     place = 1
     while place < len(basis):
-        upper = np.array(np.linalg.qr(basis[: place + 1].T.astype(np.float64), mode="r"))
-        column = upper[:, place]
+        # what follows the diagonal in each column is no part of the triangular matrix
+        columns = np.linalg.qr(basis[: place + 1].T.astype(np.float64), mode="raw")[0].tolist()
+        column = columns[place]
         for other in reversed(range(place)):
-            times = round(float(column[other] / upper[other, other]))
+            times = round(column[other] / columns[other][other])
             if times:
                 basis[place] -= times * basis[other]
-                column -= times * upper[:, other]
+                for row in range(other + 1):
+                    column[row] -= times * columns[other][row]
         if abs(basis[place]).max() > LARGEST_ENTRY:
             raise ArithmeticError("a basis of large numbers")
-        before = upper[place - 1, place - 1] ** 2
+        before = columns[place - 1][place - 1] ** 2
         if column[place] ** 2 + column[place - 1] ** 2 >= LOVASZ * before:
             place += 1
         else:

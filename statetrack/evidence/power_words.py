@@ -197,13 +197,13 @@ class _Power:
         states = np.stack([self._form.after(word.prefix) for word in words])  # [U, H]
         starts = [follow(self._automaton, word.prefix)[0] for word in words]
         repeats = np.arange(min(STEPS, last))
-        logits = []
-        for _ in repeats:
-            logits.append(np.einsum("pch,uh->upc", self._reads, states))
+        passed = np.empty((len(repeats), *states.shape))  # [N, U, H]
+        for number in repeats:
+            passed[number] = states
             states = states @ self._product.T
-            norms = np.linalg.norm(states, axis=1, keepdims=True)
+            norms = np.sqrt(np.square(states).sum(1, keepdims=True))
             states = states / np.where(norms > 0, norms, 1.0)
-        read = np.stack(logits, 1)  # [U, N, P, C]
+        read = np.einsum("pch,nuh->unpc", self._reads, passed)
         found = [
             self._first_wrong(each, start, repeats)
             for each, start in zip(read, starts, strict=True)

@@ -468,8 +468,10 @@ class _Strata:
         """The rows of the chosen nodes."""
         order = np.argsort(margin, kind="stable")
         keys = np.column_stack([level.reached, self._cells(level.state)])[order]
-        _, first = np.unique(keys, axis=0, return_index=True)
-        order = order[np.sort(first)]
+        alike = np.lexsort(keys.T)  # of equal rows, the least certain comes first
+        new = np.ones(len(alike), bool)
+        new[1:] = (np.diff(keys[alike], axis=0) != 0).any(1)
+        order = order[np.sort(alike[new])]
         states = level.reached[order]
         grouped = np.argsort(states, kind="stable")
         counts = np.unique(states, return_counts=True)[1]

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import TypeVar
 
 import numpy as np
@@ -286,20 +287,23 @@ class _Letters:
 
     def permuted_sets(self, reached: Integers) -> list[Integers]:
         """The sets of states, two or more, that some short words permute."""
-        found = {tuple(reached.tolist()): reached}
-        for action in self.maps:
-            power = action
-            for _ in range(len(action)):  # the image shrinks at least by one, or stays
-                smaller = action[power]
-                if len(np.unique(smaller)) == len(np.unique(power)):
-                    break
-                power = smaller
-            image = np.unique(power[reached])
-            if len(image) > 1:
-                found.setdefault(tuple(image.tolist()), image)
-            if len(found) == MOST_SETS:
+        powers = self.maps.copy()
+        while True:  # an image shrinks at least by one, or stays
+            smaller = np.take_along_axis(self.maps, powers, 1)
+            shrunk = _distinct(smaller) != _distinct(powers)
+            if not shrunk.any():
                 break
-        return list(found.values())
+            powers[shrunk] = smaller[shrunk]
+        images = [tuple(dict.fromkeys(row)) for row in np.sort(powers[:, reached], 1).tolist()]
+        several = dict.fromkeys(image for image in images if len(image) > 1)
+        found = dict.fromkeys([tuple(reached.tolist()), *several])
+        return [np.array(states) for states in islice(found, MOST_SETS)]
+
+
+def _distinct(rows: Integers) -> Integers:
+    """How many distinct numbers each row has."""
+    found: Integers = 1 + (np.diff(np.sort(rows, 1)) != 0).sum(1)
+    return found
 
 
 # --- random words ---

@@ -29,6 +29,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -126,6 +127,7 @@ def _facts_of_transformers(name: str) -> ModelFacts:
     )
 
 
+@lru_cache(maxsize=256)
 def _facts_of(name: str, model: type, description: str | None) -> ModelFacts:
     said = {key: value for base in reversed(model.__mro__) for key, value in vars(base).items()}
     return ModelFacts(

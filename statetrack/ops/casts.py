@@ -107,6 +107,11 @@ class RoundedArithmetic(TorchDispatchMode):
     `results` has at most 25 significant bits; tensors are float64 then.
     """
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No: to let it alone, torch would import its compiler, which takes a second."""
+        return False
+
     def __init__(self, products: FloatFormat | None, results: FloatFormat | None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         assert results is None or results.mantissa < LONGEST_ROUNDED_ONCE

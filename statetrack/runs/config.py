@@ -111,8 +111,7 @@ class Experiment:
             if key not in known:
                 raise SettingsError(f"{where}: unknown setting '{key}'.{nearest(key, known)}")
         own, data, training = (
-            {key: value for key, value in filled.items() if key in kind.model_fields}
-            for kind in classes
+            {key: filled[key] for key in kind.model_fields if key in filled} for kind in classes
         )
         return cls(
             model,

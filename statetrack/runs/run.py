@@ -341,8 +341,9 @@ class Run(RunFacts):
             files.CHECKPOINT.write(self.path, state, identity)
 
         for records in trainer.run():
-            folder.append(files.METRICS, records)
-            logs.write(records)
+            if records:
+                folder.append(files.METRICS, records)
+                logs.write(records)
             if trainer.stepped and len(trainer.population) and not kept:
                 save()  # before the end: its weights are not those that training goes on from
                 kept = True

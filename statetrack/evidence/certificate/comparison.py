@@ -54,6 +54,9 @@ UP = 1 + 2.0**-43
 STEPS_ONE_BY_ONE = 512
 """Steps that are worked out one by one, before those that follow are bounded by powers of G."""
 
+AT_ONCE = 1 << 18
+"""Numbers that are compared together."""
+
 DOUBLINGS = 40
 """Lengths are counted up to 2^40."""
 
@@ -72,12 +75,15 @@ class Range:
 
     def holds(self, norms: Floats) -> bool:
         """Whether errors of these norms leave the states in range."""
-        own = norms[: len(self.reach)]
-        if not self.ceiling > float(self.reach @ own) * UP:
-            return False
-        if self.floors is None:
-            return True
-        return bool((self.floors > (self.floor_costs @ own) * UP).any(1).all())
+        return bool(self.holds_each(norms[None])[0])
+
+    def holds_each(self, norms: Floats) -> NDArray[np.bool_]:
+        """The same of every row of norms [T, ...]."""
+        own = norms[:, : len(self.reach)].T
+        found: NDArray[np.bool_] = self.ceiling > (self.reach @ own) * UP
+        if self.floors is not None and found.any():
+            found &= (self.floors[..., None] > (self.floor_costs @ own) * UP).any(1).all(0)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +99,16 @@ class ComparisonSystem:
 
     def harmless(self, norms: Floats) -> bool:
         """Whether an error of these norms changes no answer, and numbers stay in range."""
-        if not np.isfinite(norms).all():
-            return False
+        return bool(self._harmless(norms[None])[0])
+
+    def _harmless(self, norms: Floats) -> NDArray[np.bool_]:
+        """The same of every row of norms [T, k]."""
         with np.errstate(over="ignore", invalid="ignore"):  # what is infinite is not harmless
-            if not (self.margins > (self.costs @ norms) * UP).all():
-                return False
-            return self.range is None or self.range.holds(norms)
+            found: NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(norms), axis=1)
+            found &= (self.margins[:, None] > (self.costs @ norms.T) * UP).all(0)
+            if self.range is not None and found.any():
+                found &= self.range.holds_each(norms)
+        return found
 
     def step(self, norms: Floats) -> Floats:
         """A bound on the norms one step later."""
@@ -107,12 +117,20 @@ class ComparisonSystem:
 
     def longest(self) -> int | None:
         """The number of symbols up to which every answer is right; None where all are."""
-        norms = self.first
-        for length in range(1, STEPS_ONE_BY_ONE + 1):
-            after = self.step(norms)
-            if not self.harmless(after):
-                return length - 1
-            norms = after
+        norms, length = self.first, 0
+        checks = len(self.margins)
+        if self.range is not None and self.range.floors is not None:
+            checks += self.range.floors.size
+        while length < STEPS_ONE_BY_ONE:
+            together = min(max(8, length), STEPS_ONE_BY_ONE - length, 1 + AT_ONCE // (checks + 1))
+            rows = np.empty((together, len(norms)))
+            with np.errstate(over="ignore", invalid="ignore"):
+                for row in rows:
+                    norms = row[:] = self.step(norms)
+            harmless = self._harmless(rows)
+            if not harmless.all():
+                return length + int(harmless.argmin())
+            length += together
         return self._later(norms)
 
     def _later(self, norms: Floats) -> int | None:

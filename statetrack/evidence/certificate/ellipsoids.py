@@ -108,6 +108,12 @@ HARDEST: Final = 200
 RATE: Final = 0.01
 """The learning rate."""
 
+MEAN_DECAY: Final = 0.9
+"""Adam's decay of the mean of slopes, per step."""
+
+SQUARE_DECAY: Final = 0.999
+"""Adam's decay of the mean of squares of slopes, per step."""
+
 GRADIENT_STEPS: Final = 400
 """Steps of the gradient that follow."""
 
@@ -509,7 +515,7 @@ def _refined(roots: Tensor, jacobians: Tensor, before: Tensor, after: Tensor) ->
     """The roots after steps of the gradient of the largest factors, if they are then smaller."""
     best, least = roots, float("inf")
     variables = roots.clone().requires_grad_()
-    optimiser = torch.optim.Adam([variables], lr=RATE)
+    mean, square = torch.zeros_like(roots), torch.zeros_like(roots)
     hard = torch.arange(len(before))
     for step in range(GRADIENT_STEPS + 1):
         if step % REFRESHED == 0:
@@ -526,7 +532,11 @@ def _refined(roots: Tensor, jacobians: Tensor, before: Tensor, after: Tensor) ->
             factors = (left[:, :, 0] * product).sum(-1)
             sharp = 10 + 90 * step / GRADIENT_STEPS
             loss = torch.logsumexp(sharp * factors.clamp(min=1e-9).log(), 0) / sharp
-            optimiser.zero_grad()
-            loss.backward()
-        optimiser.step()
+            (slope,) = torch.autograd.grad(loss, variables)
+        # Adam (Kingma and Ba 2015); torch's own imports its compiler, which takes a second
+        mean.lerp_(slope, 1 - MEAN_DECAY)
+        square.mul_(SQUARE_DECAY).addcmul_(slope, slope, value=1 - SQUARE_DECAY)
+        spread = square.sqrt() / (1 - SQUARE_DECAY ** (step + 1)) ** 0.5 + 1e-8
+        with torch.no_grad():
+            variables.addcdiv_(mean, spread, value=-RATE / (1 - MEAN_DECAY ** (step + 1)))
     return best

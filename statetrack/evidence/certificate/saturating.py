@@ -388,7 +388,8 @@ class Cover:
         images = images.part(images.radius.sum(-1).argsort(descending=True))
         lower, upper, grown = (each.numpy() for each in (*images, self.grown[state]))
         new: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
-        while len(lower) and self.num_boxes + len(new) < self.most_boxes:
+        room = self.most_boxes - self.num_boxes
+        while len(lower) and len(new) < room:
             low, high = lower[0] - grown, upper[0] + grown
             new.append((low, high))
             inside = ((lower >= low) & (upper <= high)).all(-1)  # not where bounds are no numbers
