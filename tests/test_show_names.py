@@ -88,7 +88,7 @@ def test_a_run_that_has_not_finished_says_how_far_it_is(
 ) -> None:
     (folder.path / "summary.json").unlink()
     text = shown(capsys, "runs/one")
-    assert "run, unfinished" in text and "0 of 500" in text
+    assert "run, unfinished" in text and "0 of 2,000" in text
 
 
 @pytest.mark.parametrize("kind", ["dihedral", "regex", "transitions"])

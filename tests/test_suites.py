@@ -81,8 +81,8 @@ def test_a_budget_with_a_protocol_leaves_out_how_suite_and_rows_train() -> None:
 
 
 def test_a_sweeps_file_of_a_budget_that_leaves_out_rows_is_read_again(tmp_path: Path) -> None:
-    within = SUITES["negative-eigenvalues"].within("minutes")
-    assert within.rows.keys() == SUITES["negative-eigenvalues"].rows.keys()
+    within = SUITES["mamba3-formal-languages"].within("minutes")
+    assert within.rows.keys() == SUITES["mamba3-formal-languages"].rows.keys()
     (tmp_path / SWEEP_FILE).write_text(within.document(), encoding="utf-8")
     again = load_suite(str(tmp_path))
     assert (again.rows, again.columns) == (within.rows, within.columns)
