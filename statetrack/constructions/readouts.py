@@ -46,7 +46,7 @@ def separate(
     The means of each label's points, their sums, the answer of least squares, or at last a linear
     program with the largest margin: whichever leads by most. Raises `NotBuilt` where none does.
     """
-    _, first = np.unique(np.column_stack([np.round(points, 6), labels]), axis=0, return_index=True)
+    first = _distinct(np.column_stack([np.round(points, 6), labels]))
     points, labels = points[first], labels[first]
     found = list(_simple_readouts(points, labels, num_labels, with_bias))
     best = max(found, key=lambda each: _lead(points, labels, *each))
@@ -57,6 +57,19 @@ def separate(
     if _lead(points, labels, *best) <= 1e-9:
         raise NotBuilt("no linear readout separates the labels of the points that were reached")
     return best
+
+
+def _distinct(rows: Floats) -> Integers:
+    """The first places of rows `[N, K]` that differ, in the order of the rows.
+
+    Few of many words' points differ: the sort of numpy's `unique` is left to those.
+    """
+    places: dict[bytes, int] = {}
+    for place, row in enumerate(np.ascontiguousarray(rows)):
+        places.setdefault(row.tobytes(), place)
+    kept = np.fromiter(places.values(), np.int64, len(places))
+    _, first = np.unique(rows[kept], axis=0, return_index=True)
+    return kept[first]
 
 
 def _simple_readouts(
