@@ -163,14 +163,10 @@ def estimate_suite(name: str, budget: str | None) -> None:
 
 def with_kept(table: RecordedTable, before: RecordedTable) -> RecordedTable:
     """A table with the cells of its record before that it lacks, those of them that still hold."""
-    if before.stale or before.budget != table.budget:
+    if before.budget != table.budget:
         return table
     there = {(cell.row, cell.column) for cell in table.cells}
-    others = [cell for cell in before.cells if (cell.row, cell.column) not in there]
-    if before.why_stale():
-        others = [cell for cell in others if _holds(cell, before)]  # each takes a second
-    wanted = {(point.row, point.column) for point in before.points}
-    kept = [cell for cell in others if (cell.row, cell.column) in wanted]
+    kept = [cell for cell in before.cells_that_hold() if (cell.row, cell.column) not in there]
     if not kept:
         return table
     cells = [*kept, *table.cells]
@@ -183,14 +179,6 @@ def with_kept(table: RecordedTable, before: RecordedTable) -> RecordedTable:
     )
     points = both.points
     return replace(both, depends=dependencies(points), settings=settings_of(both.suite_now, points))
-
-
-def _holds(cell: RecordedCell, table: RecordedTable) -> bool:
-    """Whether a single cell of a record is not stale."""
-    alone = replace(table, cells=[cell])
-    points = alone.points
-    depends = {name: table.depends.get(name, "") for name in dependencies(points)}
-    return bool(points) and not replace(alone, depends=depends).why_stale()
 
 
 def record_other(name: str) -> RecordedTable:

@@ -173,17 +173,38 @@ class RecordedTable:
 
     def _other_settings(self) -> list[str]:
         """What a suite trains or tests otherwise now; a new setting at its default is no change."""
-        then = self.settings
-        found = _differences("tested with ", then[TESTED], _plain(_tested(self.suite_now)))
-        for point in self.points:
-            name = _name(point)
-            were = {**then[""], **then.get(name, {})}
-            now = _plain(_values(point))
-            usual = _plain(_defaults(point))
-            known = {key: now[key] for key in now if key in were or now[key] != usual.get(key)}
-            were = {key: were[key] for key in were if key in now}
-            found += _differences(f"{name}: ", were, known)
-        return found
+        return self._tested_otherwise() + [
+            each for point in self.points for each in self._trained_otherwise(point)
+        ]
+
+    def _tested_otherwise(self) -> list[str]:
+        return _differences("tested with ", self.settings[TESTED], _plain(_tested(self.suite_now)))
+
+    def _trained_otherwise(self, point: Point) -> list[str]:
+        then, name = self.settings, _name(point)
+        were = {**then[""], **then.get(name, {})}
+        now = _plain(_values(point))
+        usual = _plain(_defaults(point))
+        known = {key: now[key] for key in now if key in were or now[key] != usual.get(key)}
+        were = {key: were[key] for key in were if key in now}
+        return _differences(f"{name}: ", were, known)
+
+    def cells_that_hold(self) -> list[RecordedCell]:
+        """Of a suite, the cells that are not stale themselves, where the table is as well."""
+        if self.stale or self._tested_otherwise():
+            return []
+        points = {(point.row, point.column): point for point in self.points}
+
+        def holds(point: Point) -> bool:
+            now = dependencies([point])
+            same = all(self.depends.get(name) == of for name, of in now.items())
+            return same and not self._trained_otherwise(point)
+
+        return [
+            cell
+            for cell in self.cells
+            if (point := points.get((cell.row, cell.column))) and holds(point)
+        ]
 
     # --- of a suite, as it is when one of these is asked for first ---
 
