@@ -498,7 +498,7 @@ def test_counting_words_stops_where_it_no_longer_matters():
 
 def test_distinct_words_follow_the_same_law_listed_or_drawn(monkeypatch):
     """The chance of each word to be among the first three, by either way of drawing."""
-    few, seeds = lengths_of("1-2"), 600
+    few, seeds = lengths_of("1-2"), 1500
     keys = [bytes(word) for word in every_word(GATED, 1, 2)]
 
     def frequencies():

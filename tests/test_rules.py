@@ -293,7 +293,7 @@ def test_stronger_classes_track_whatever_weaker_ones_do(algebras: dict[str, Alge
         ("diagonal-positive", "diagonal-real", "diagonal-complex", "full-matrix"),
         (told("pd-ssm", dictionary=1), "pd-ssm"),
     ]
-    machines = [analyse(automaton) for automaton in random_machines(20, seed=1)]
+    machines = [analyse(automaton) for automaton in random_machines(40, seed=1)]
     once: dict[str, Any] = {repr(model): model for chain in chains for model in chain}
     for algebra in (*algebras.values(), *machines):
         can = {name: predict(algebra, model).can for name, model in once.items()}

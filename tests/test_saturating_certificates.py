@@ -72,7 +72,7 @@ def test_perturbed_networks_are_proven_only_as_far_as_they_are_right():
     """Against every word up to the length at which the network is first wrong."""
     task, wrong, proven = "parity", 0, 0
     words = np.array(list(np.ndindex(*[2] * 10)))
-    for seed in range(30):
+    for seed in range(60):
         model = built("second-order-rnn", task)
         torch.manual_seed(seed)
         with torch.no_grad():
@@ -87,7 +87,7 @@ def test_perturbed_networks_are_proven_only_as_far_as_they_are_right():
             assert first == 100, seed
         elif found.length is not None:
             assert found.length < first, seed
-    assert wrong >= 10 and proven >= 3
+    assert wrong >= 20 and proven >= 5
 
 
 def test_a_network_that_is_wrong_on_long_words_only_is_proven_up_to_those():

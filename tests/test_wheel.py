@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -18,10 +17,10 @@ from packaging.metadata import Metadata
 import statetrack
 from statetrack.models import MODELS
 from statetrack.spec import TASKS
+from tests.new_process import SharedFolder
 from tests.test_docs import DOCS, blocks
 
 ROOT = Path(__file__).parent.parent
-SharedFolder = Callable[[str, Callable[[Path], None]], Path]
 
 USE_EVERYTHING = """
 import json
@@ -167,7 +166,7 @@ REVEALED = {
 
 
 UNREAD = ["numba", "numpy", "pydantic", "rich", "scipy", "torch", "typer"]
-UNREAD += [f"statetrack.{part}" for part in ("cli", "constructions", "evidence", "extraction")]
+UNREAD += [f"statetrack.{part}" for part in ("cli", "constructions", "evidence")]
 UNREAD += [f"statetrack.{part}" for part in ("pictures", "report", "sweep")]
 """Packages that the example does not use itself; mypy takes half a minute to read torch."""
 

@@ -108,7 +108,7 @@ class MapCell:
         judged = entry.judged
         if judged is None or judged.best is None:
             return None
-        found = judged.prediction
+        found, reached = judged.prediction, _reached(entry.rows, entry.outcomes, entry.steps)
         return cls(
             row=entry.row,
             column=entry.column,
@@ -117,13 +117,13 @@ class MapCell:
                 None if found is None else found.can,
                 judged.predicted,
                 right=judged.num_tracking > 0,
-                fitted=_best_fit(entry.outcomes) >= FITTED,
+                fitted=reached["fitted"] >= FITTED,
                 tests=judged.best.tests,
             ),
             replicas=entry.replicas,
             right=judged.num_tracking,
             holds_to=judged.best.horizon,
-            **_reached(entry.rows, entry.outcomes, entry.steps),
+            **reached,
         )
 
     @classmethod
@@ -141,6 +141,7 @@ class MapCell:
         by_replica = [
             [row for row in rows if row.replica == replica] for replica in range(len(cell.outcomes))
         ]
+        reached = _reached(rows, cell.summary().replicas, cell.steps)
         right = sum(
             bool(own) and all(row.all_right for row in own if row.length > trained_to)
             for own in by_replica
@@ -153,13 +154,13 @@ class MapCell:
                 found.can,
                 found.answer,
                 right=right > 0,
-                fitted=_best_fit(cell.summary().replicas) >= FITTED,
+                fitted=reached["fitted"] >= FITTED,
                 tests=not all(map(words.drawn.source.has_one_answer, beyond)),
             ),
             replicas=len(cell.outcomes),
             right=right,
             holds_to=max((horizon(own) for own in by_replica if own), default=0),
-            **_reached(rows, cell.summary().replicas, cell.steps),
+            **reached,
         )
 
     @property
@@ -191,22 +192,17 @@ def family_of(model: str) -> str:
     return (MODEL_FACTS[model].family or "") if model in MODELS else ""
 
 
-def _best_fit(outcomes: Sequence[Outcome]) -> float:
-    return max((one.validation_prefix_accuracy or 0.0 for one in outcomes), default=0.0)
-
-
 def _reached(
     rows: Sequence[EvaluationRow], outcomes: Sequence[Outcome], steps: int
 ) -> dict[str, Any]:
     """The fields of a cell that say how far its replicas came."""
     longest = max((row.length for row in rows), default=0)
+    whole = (row.prefix_accuracy for row in rows if row.length == longest)
     return {
         "steps": steps,
-        "fitted": _best_fit(outcomes),
+        "fitted": max((one.validation_prefix_accuracy or 0.0 for one in outcomes), default=0.0),
         "longest": longest,
-        "at_longest": max(
-            (row.prefix_accuracy for row in rows if row.length == longest), default=0.0
-        ),
+        "at_longest": max(whole, default=0.0),
     }
 
 
