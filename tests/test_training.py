@@ -651,6 +651,8 @@ def test_nothing_of_a_training_imports_the_compiler_of_torch(tmp_path):
         check("train")
         assert run(["eval", sys.argv[1], "--length", "20", "--samples", "20"]) == 0
         check("eval")
+        assert run(["train", "--resume", sys.argv[1], "--steps", "6", "--quiet"]) == 0
+        check("resume")
         sweep = f"sweep --plugin {sys.argv[2]} --model divided --task parity --steps 2 --jobs 1"
         assert run([*sweep.split(), "--lrs", "0.1", "--out", sys.argv[1] + "s", "--quiet"]) == 0
         check("sweep")
