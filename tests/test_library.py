@@ -12,6 +12,7 @@ from typing import Any, get_type_hints
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 import statetrack as st
 from statetrack.errors import SettingsError, StatetrackWarning, UnknownNameError
@@ -124,6 +125,41 @@ def test_a_wrong_setting_or_name_is_one_line() -> None:
 
 
 # --- training ---
+
+
+class Tied(Plain):
+    """Its readout is its embedding, under two names or under one."""
+
+    def __init__(self, names: int) -> None:
+        super().__init__()
+        if names == 2:
+            self.readout.weight = self.embedding.weight
+        else:
+            self.readout = Reading(self.embedding, self.readout.bias)
+
+
+class Reading(nn.Module):
+    """Reads states by the vectors of an embedding, which is not a part of this module."""
+
+    def __init__(self, embedding: nn.Embedding, bias: Tensor) -> None:
+        super().__init__()
+        self.embedding, self.bias = (embedding,), bias
+
+    def forward(self, states: Tensor) -> Tensor:
+        return functional.linear(states, self.embedding[0].weight, self.bias)
+
+
+def test_weights_that_have_two_names_are_trained_as_if_they_had_one() -> None:
+    trained = []
+    for names in (1, 2):
+        torch.manual_seed(0)
+        model = Tied(names)
+        st.fit(model, PARITY, **QUICK)
+        trained.append(weights_of(model))
+    assert torch.equal(trained[1].pop("readout.weight"), trained[1]["embedding.weight"])
+    assert trained[0].keys() == trained[1].keys()
+    for name, value in trained[0].items():
+        assert torch.equal(value, trained[1][name]), name
 
 
 def test_training_changes_a_module_in_place_to_its_best_weights_and_keeps_its_mode() -> None:

@@ -460,29 +460,44 @@ def file(text: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-class _Opened:
-    """An open page, with what it asked for and what it complained of."""
+SIZE = {"width": 1280, "height": 720}
+"""Of a window, where a test asks for no other."""
 
-    def __init__(self, browser: Any, file: Path, **given: Any) -> None:
-        self.context = browser.new_context(accept_downloads=True, **given)
-        self.page = self.context.new_page()
+
+class _Opened:
+    """What is open in a tab, with what it asked for and what it complained of."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
         self.requests: list[str] = []
         self.complaints: list[str] = []
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("console", lambda message: self.complaints.append(message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
+
+    def load(self, file: Path) -> None:
+        """Load a file anew, in a window of the usual size."""
+        self.page.set_viewport_size(SIZE)
+        self.page.emulate_media(media="null", color_scheme="null")
+        self.requests.clear()
+        self.complaints.clear()
         self.page.goto(file.as_uri())
 
-    def close(self) -> None:
-        self.context.close()
+
+@pytest.fixture(scope="module")
+def tab(browser: Any) -> Iterator[_Opened]:
+    """A tab of the browser: to open one takes longer than to load a page."""
+    context = browser.new_context(accept_downloads=True)
+    yield _Opened(context.new_page())
+    context.close()
 
 
 @pytest.fixture
-def opened(browser: Any, file: Path) -> Iterator[_Opened]:
-    one = _Opened(browser, file)
-    yield one
-    one.close()
+def opened(tab: _Opened, file: Path) -> _Opened:
+    """The page, loaded anew."""
+    tab.load(file)
+    return tab
 
 
 def test_a_browser_asks_for_nothing_and_no_width_scrolls_sideways(
@@ -534,12 +549,13 @@ def test_a_cell_opens_its_drawer_by_click_and_by_keyboard(opened: _Opened) -> No
 
 
 def test_without_scripts_a_link_shows_the_same_text(browser: Any, file: Path) -> None:
-    one = _Opened(browser, file, java_script_enabled=False)
-    assert not one.page.locator("#run-1 code").first.is_visible()
-    one.page.locator('.matrix a[data-run="1"]').click()
-    assert one.page.locator("#run-1 code").first.inner_text() == ENTRIES[0].command
-    assert not one.page.locator("button.copy").first.is_visible()
-    one.close()
+    page = browser.new_page(java_script_enabled=False)
+    page.goto(file.as_uri())
+    assert not page.locator("#run-1 code").first.is_visible()
+    page.locator('.matrix a[data-run="1"]').click()
+    assert page.locator("#run-1 code").first.inner_text() == ENTRIES[0].command
+    assert not page.locator("button.copy").first.is_visible()
+    page.close()
 
 
 def test_the_downloads_are_the_rows_of_the_report(opened: _Opened) -> None:
@@ -567,14 +583,14 @@ def test_the_downloads_are_the_rows_of_the_report(opened: _Opened) -> None:
         assert list(map(number, line)) == list(map(number, wanted))
 
 
-def test_both_schemes_have_contrast(browser: Any, file: Path) -> None:
-    grounds = []
+def test_both_schemes_have_contrast(opened: _Opened) -> None:
+    page, grounds = opened.page, []
     for scheme in ("light", "dark"):
-        one = _Opened(browser, file, color_scheme=scheme)
-        ratios = one.page.evaluate(CONTRASTS)
+        page.emulate_media(color_scheme=scheme)
+        page.reload()
+        ratios = page.evaluate(CONTRASTS)
         assert len(ratios) > 100 and min(ratios) >= 4.5, scheme
-        grounds.append(one.page.evaluate("getComputedStyle(document.body).backgroundColor"))
-        one.close()
+        grounds.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert len(set(grounds)) == 2
 
 

@@ -33,14 +33,14 @@ _SYMBOLS_AT_ONCE: Final = 2**18
 class View:
     """What a shortcut sees of a prefix: prefixes with one key look the same to it.
 
-    `keys` takes words and the ends `[N, E]` of prefixes and gives keys `[N, E]`. `fallback` names
-    the shortcut that answers for a key that never occurred in training. A view that `counts_all`
-    has another key for every length of a prefix.
+    `keys` takes words, the ends `[N, E]` of prefixes and the keys of the fallback, and gives keys
+    `[N, E]`. `fallback` names the shortcut that answers for a key that never occurred in training.
+    A view that `counts_all` has another key for every length of a prefix.
     """
 
     name: str
     sees: str
-    keys: Callable[[Batch, Integers], Keys]
+    keys: Callable[[Batch, Integers, Keys], Keys]
     fallback: str = "constant"
     counts_all: bool = False
 
@@ -51,52 +51,51 @@ class View:
         return "the best constant answer" if blind else f"a shortcut that sees {self.sees}"
 
 
-def _nothing(batch: Batch, ends: Integers) -> Keys:
-    return np.zeros(ends.shape, np.uint64)
+def _constant(shape: tuple[int, ...]) -> Keys:
+    """One key for all."""
+    return np.broadcast_to(np.zeros((), np.uint64), shape)
 
 
-def _position(batch: Batch, ends: Integers) -> Keys:
+def _nothing(batch: Batch, ends: Integers, coarser: Keys) -> Keys:
+    return coarser
+
+
+def _position(batch: Batch, ends: Integers, coarser: Keys) -> Keys:
     return ends.astype(np.uint64)
 
 
-def _length(batch: Batch, ends: Integers) -> Keys:
+def _length(batch: Batch, ends: Integers, coarser: Keys) -> Keys:
     return np.broadcast_to(batch.lengths[:, None], ends.shape).astype(np.uint64)
 
 
-def _counts(batch: Batch, ends: Integers) -> Keys:
+def _counts(batch: Batch, ends: Integers, coarser: Keys) -> Keys:
     """The sum of a random number for every symbol, the same in every order."""
     sums = _numbers(batch)[batch.symbols].cumsum(axis=1)
     return np.take_along_axis(sums, ends, axis=1)
 
 
-def _symbols_met(batch: Batch, ends: Integers) -> Keys:
+def _symbols_met(batch: Batch, ends: Integers, coarser: Keys) -> Keys:
     """The same sum, over the first occurrence of every symbol alone."""
-    numbers, longest = _numbers(batch), batch.longest
-    words = np.arange(len(batch))[:, None]
-    earliest = np.full(len(batch) * len(numbers), longest)
-    places = (words * len(numbers) + batch.symbols).ravel()  # of a word and a symbol in it
-    np.minimum.at(earliest, places, np.tile(np.arange(longest), len(batch)))
-    first = earliest.reshape(len(batch), len(numbers))
-    in_order = first.argsort(axis=1)
-    sums = np.zeros((len(batch), len(numbers) + 1), np.uint64)
-    sums[:, 1:] = numbers[in_order].cumsum(axis=1)
-    # Positions of all words are offset to one rising sequence, so that one search covers them all.
-    line = np.take_along_axis(first, in_order, axis=1) + words * (longest + 1)
-    num_met = np.searchsorted(line.ravel(), ends + words * (longest + 1), side="right")
-    return np.take_along_axis(sums, num_met - words * len(numbers), axis=1)
+    numbers = _numbers(batch)
+    places = np.arange(len(batch))[:, None] * len(numbers) + batch.symbols  # word, symbol in it
+    times = _all_ends(batch)
+    earliest = np.empty(len(batch) * len(numbers), np.int64)
+    backwards = slice(None, None, -1)  # of several times for a place, numpy keeps the last
+    earliest[places.ravel()[backwards].copy()] = times.ravel()[backwards].copy()
+    is_first = earliest[places] == times
+    sums = np.where(is_first, numbers[batch.symbols], np.uint64(0)).cumsum(axis=1)
+    return np.take_along_axis(sums, ends, axis=1)
 
 
-def _last(num_symbols: int) -> Callable[[Batch, Integers], Keys]:
-    """The last symbols in their order; 0 stands for positions before a word's first symbol."""
-    factors = _random_numbers(num_symbols)
+def _one_more(back: int) -> Callable[[Batch, Integers, Keys], Keys]:
+    """To the symbols after it, the symbol so many before the last; 0 stands for one before all."""
+    factor = _random_numbers(back + 1)[back]
 
-    def keys(batch: Batch, ends: Integers) -> Keys:
-        total = np.zeros(ends.shape, np.uint64)
-        for back, factor in enumerate(factors):
-            places = ends - back
-            symbols = np.take_along_axis(batch.symbols, places.clip(min=0), axis=1)
-            total += np.where(places >= 0, symbols + np.uint64(1), np.uint64(0)) * factor
-        return total
+    def keys(batch: Batch, ends: Integers, coarser: Keys) -> Keys:
+        places = ends - back
+        symbols = np.take_along_axis(batch.symbols, places.clip(min=0), axis=1)
+        seen: Keys = np.where(places >= 0, symbols + np.uint64(1), np.uint64(0)) * factor
+        return coarser + seen
 
     return keys
 
@@ -122,7 +121,7 @@ VIEWS: Final[Mapping[str, View]] = {
             View(
                 f"last-{count}",
                 "the last symbol" if count == 1 else f"the last {count} symbols",
-                _last(count),
+                _one_more(count - 1),
                 f"last-{count - 1}" if count > 1 else "constant",
             )
             for count in range(1, LONGEST_LOOKUP + 1)
@@ -145,23 +144,33 @@ class Shortcuts:
     def __init__(self, train: Batch) -> None:
         assert train.scored.any()
         self._longest = int(train.lengths.max())
-        labels = np.concatenate([part.labels[part.scored] for part in _parts(train)])
+        parts = list(_parts(train))
+        labels = np.concatenate([part.labels[part.scored] for part in parts])
         self._tables = {}
+        known = {"constant": [_constant(part.symbols.shape) for part in parts]}
         for name, view in VIEWS.items():
-            keys = [view.keys(part, _all_ends(part))[part.scored] for part in _parts(train)]
-            self._tables[name] = _ShortcutTable(np.concatenate(keys), labels)
+            keys = [
+                view.keys(part, _all_ends(part), coarser)
+                for part, coarser in zip(parts, known[view.fallback], strict=True)
+            ]
+            scored = [own[part.scored] for part, own in zip(parts, keys, strict=True)]
+            self._tables[name] = _ShortcutTable(np.concatenate(scored), labels)
+            known = {"constant": known["constant"], name: keys}
 
     def answers(self, batch: Batch, ends: Integers) -> Iterator[tuple[str, Integers]]:
         """The name of every shortcut, and its labels `[N, E]` after the prefixes."""
         found: dict[str, Integers] = {}
+        known = {"constant": _constant(ends.shape)}
         beyond_training = int(ends.min()) >= self._longest
         for name, view in VIEWS.items():
             if view.counts_all and beyond_training:
                 found[name] = found[view.fallback]
             else:
-                labels, known = self._tables[name].look_up(view.keys(batch, ends))
+                keys = view.keys(batch, ends, known[view.fallback])
+                known = {"constant": known["constant"], name: keys}
+                labels, met = self._tables[name].look_up(keys)
                 fallback = found.get(view.fallback, labels)
-                found[name] = np.where(known, labels, fallback)
+                found[name] = np.where(met, labels, fallback)
             yield name, found[name]
 
     def measure(self, batch: Batch, lengths: Sequence[int]) -> dict[int, dict[str, Accuracies]]:
@@ -210,9 +219,13 @@ class _ShortcutTable:
     """For every key of training, its most frequent label (of several, the smallest)."""
 
     def __init__(self, keys: Keys, labels: NDArray[np.unsignedinteger]) -> None:
-        self._keys, rows = np.unique(keys, return_inverse=True)
+        order = keys.argsort()
+        in_order = keys[order]
+        begins = np.diff(in_order, prepend=~in_order[:1]) != 0
+        self._keys, rows = in_order[begins], begins.cumsum() - 1
         num_labels = int(labels.max()) + 1
-        pairs, counts = np.unique(rows * num_labels + labels.astype(np.int64), return_counts=True)
+        pairs = rows * num_labels + labels[order].astype(np.int64)
+        pairs, counts = np.unique(pairs, return_counts=True)
         most_frequent_first = pairs[np.lexsort((-counts, pairs // num_labels))]
         is_first = np.diff(most_frequent_first // num_labels, prepend=-1) > 0
         self._labels: Integers = most_frequent_first[is_first] % num_labels

@@ -136,7 +136,7 @@ def asked_for(argv: Sequence[str]) -> int:
 def saying(level: int) -> Iterator[None]:
     """Let commands say as much as a level has, until the block ends."""
     before = LOG.level
-    LOG.setLevel(level)
+    _set_level(level)
     try:
         if level == logging.DEBUG:
             with _telling():
@@ -144,7 +144,13 @@ def saying(level: int) -> Iterator[None]:
         else:
             yield
     finally:
-        LOG.setLevel(before)
+        _set_level(before)
+
+
+def _set_level(level: int) -> None:
+    """Set the level where it is another one: Python then looks at every logger that there is."""
+    if level != LOG.level:
+        LOG.setLevel(level)
 
 
 @contextmanager

@@ -396,27 +396,34 @@ def _as_declared(declared: Any, content: Any, place: str = "") -> Any:
     """
     if content is None:
         return math.nan if declared is float else None
-    kinds = [kind for kind in get_args(declared) if kind is not NoneType]
-    if get_origin(declared) is UnionType and len(kinds) == 1:
-        declared = kinds[0]
+    declared, origin, inside = _without_none(declared)
     if declared in _CALLED:
         _require(declared, content, place)
-    inside = get_args(declared)
+        return content
     if isinstance(content, Mapping):
         types = _types(cast(Hashable, declared)) if is_dataclass(declared) else {}
-        if get_origin(declared) is Mapping:
+        if origin is Mapping:
             types = dict.fromkeys(content, inside[1])
         before = f"{place}." if place else ""
         return {
             key: _as_declared(types.get(key), value, f"{before}{key}")
             for key, value in content.items()
         }
-    if get_origin(declared) is tuple and isinstance(content, list):
+    if origin is tuple and isinstance(content, list):
         each = inside[:1] * len(content) if inside[1:] == (...,) else inside
         if len(each) == len(content):
             pairs = enumerate(zip(each, content, strict=True))
             return [_as_declared(one, value, f"{place}.{n}") for n, (one, value) in pairs]
     return content
+
+
+@cache
+def _without_none(declared: Hashable) -> tuple[Any, Any, tuple[Any, ...]]:
+    """A type that may be None as the one that it is otherwise, its origin and its arguments."""
+    kinds = [kind for kind in get_args(declared) if kind is not NoneType]
+    if get_origin(declared) is UnionType and len(kinds) == 1:
+        (declared,) = kinds
+    return declared, get_origin(declared), get_args(declared)
 
 
 def _require(declared: type, content: object, place: str) -> None:

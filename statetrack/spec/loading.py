@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,6 +64,9 @@ from statetrack.text import LONGEST_NAME, flaw_in, shortened, visible
 EXAMPLES: Final = {"regex": "regex:(ab|ba)*", "permutations": "permutations:(1 2 3),(1 2)"}
 """The kinds whose tasks can be written out in a name, and such a name."""
 
+MOST_KEPT: Final = 64
+"""Tasks with arguments or written out that are kept, since suites ask for each many times."""
+
 _TEXTS: Final = ("alphabet",)
 """Arguments whose values are texts as they stand: `alphabet=01` has two symbols."""
 
@@ -100,7 +104,9 @@ def load_task(text: str | Path | Task) -> Task:
         name = ALIASES[name].name
     if name not in TASKS and not names.is_path(name) and re.search(r"\w\.\w{1,8}$", name):
         raise UnknownNameError(_of_no_task(Path(name)))
-    task = _task_file(Path(name)) if names.is_path(name) else TASKS[name]
+    if not names.is_path(name):
+        return _varied(name, text) if values else TASKS[name]
+    task = _task_file(Path(name))
     return _with_arguments(task, name, values) if values else task
 
 
@@ -205,6 +211,13 @@ def _of_a_file(name: str, values: Mapping[str, Any]) -> Task:
     return Task(full_name, build(TaskSpec, content, where, TaskError), source)
 
 
+@lru_cache(maxsize=MOST_KEPT)
+def _varied(name: str, text: str) -> Task:
+    """The shipped task of a name, with the arguments that a text has."""
+    _, values = names.base_and_arguments(text)
+    return _with_arguments(TASKS[name], name, values)
+
+
 def _with_arguments(task: Task, base: str, values: Mapping[str, Any]) -> Task:
     """The task named `base` with arguments replaced; its examples no longer apply."""
     current = arguments_that_can_be_set(task)
@@ -242,6 +255,7 @@ def _product_of(tasks: Sequence[Task]) -> Task:
     return Task.from_spec(name, spec, f"task '{name}'")
 
 
+@lru_cache(maxsize=MOST_KEPT)
 def _written_out(text: str) -> Task:
     """The task that a name writes out.
 

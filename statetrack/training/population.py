@@ -55,6 +55,11 @@ class Population:
                 models.append(make())
         parameters, buffers = stack_module_state(list(models))
         self.model = models[0].to(device)
+        names = [
+            *self.model.named_parameters(remove_duplicate=False),
+            *self.model.named_buffers(remove_duplicate=False),
+        ]
+        self.shares_weights = len(names) > len(parameters) + len(buffers)
         self.parameters: Weights = {
             name: value.detach().to(device).requires_grad_() for name, value in parameters.items()
         }
@@ -90,7 +95,10 @@ class Population:
         """Logits [R, B, T, C] of symbols [R, B, T]."""
         model = self.model
         if len(self) > 1 and isinstance(model, SequenceModel) and model.reads_replicas:
-            logits: Tensor = functional_call(model, self.parameters | self.buffers, (symbols,))
+            weights = self.parameters | self.buffers
+            logits: Tensor = functional_call(
+                model, weights, (symbols,), tie_weights=self.shares_weights
+            )
             return logits
         return self.through(model, "", self.vectorises, symbols)
 
@@ -108,10 +116,11 @@ class Population:
         one.
         """
         prefix = name and f"{name}."
+        ties = bool(name) or self.shares_weights
         weights = {prefix + key: value for key, value in (self.parameters | self.buffers).items()}
 
         def run(weights: Weights, *inputs: Tensor) -> Tensor:
-            given: Tensor = functional_call(module, weights, inputs)
+            given: Tensor = functional_call(module, weights, inputs, tie_weights=ties)
             return given
 
         if len(self) == 1:
@@ -231,7 +240,8 @@ def schedule_factor(step: int, settings: TrainSettings) -> float:
 def clip_each_replica(gradients: Sequence[Tensor | None], largest: float) -> None:
     """Scale the gradients [R, ...] so that their norm in each replica is at most `largest`."""
     given = [gradient for gradient in gradients if gradient is not None]
-    norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in given]).norm(dim=0)
+    norm = torch.linalg.vector_norm
+    norms = norm(torch.stack([norm(gradient.flatten(1), dim=1) for gradient in given]), dim=0)
     scale = (largest / (norms + 1e-6)).clamp(max=1.0)  # [R], as torch.nn.utils has it
     for gradient in given:
         gradient.mul_(scale.view(-1, *[1] * (gradient.dim() - 1)))

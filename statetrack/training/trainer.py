@@ -60,7 +60,7 @@ class Trainer:
     loss: Loss = field(init=False)
     robust: Robust = field(init=False)
     optimiser: Optimiser | None = field(init=False)
-    word_rows: Tensor = field(init=False)  # [R]: which row of the words a replica reads
+    word_rows: Tensor | slice = field(init=False)  # [R]: which row of the words a replica reads
     replica_rows: Tensor = field(init=False)  # [R]: which row of `best` a replica has
 
     def __post_init__(self) -> None:
@@ -86,7 +86,8 @@ class Trainer:
         """Set the row of the words, [G], that each replica reads, and its row of `best`."""
         seeds = list(dict.fromkeys(replica.seed for replica in self.everyone))
         rows = [seeds.index(replica.seed) for replica in self.population.replicas]
-        self.word_rows = torch.tensor(rows, device=self.device)
+        each_its_own = rows == list(range(len(seeds)))
+        self.word_rows = slice(None) if each_its_own else torch.tensor(rows, device=self.device)
         self.replica_rows = torch.tensor(
             [replica.index for replica in self.population.replicas], device=self.device
         )
@@ -212,7 +213,8 @@ class Trainer:
 
     def _train_step(self, words: Words) -> Tensor:
         """One optimisation step; the loss and accuracy of each replica before it, [2, R]."""
-        self.population.model.train()
+        if not self.population.model.training:  # to say so takes long in a model of many parts
+            self.population.model.train()
         with self._precision():
             logits, losses = self.robust.train(self.population, words, self.loss, self.step)
         losses.sum().backward()

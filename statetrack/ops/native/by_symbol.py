@@ -115,12 +115,17 @@ def _sizes(symbols: Tensor, table: Tensor, readout: Tensor, row: int) -> tuple[i
     return (*symbols.shape, table.shape[1], readout.shape[1], row)
 
 
-def _numbers(symbols: Tensor, num_symbols: int) -> Tensor:
+def _numbers(symbols: Tensor) -> Tensor:
+    """The symbols as numbers."""
+    return symbols.to(torch.int64).contiguous()
+
+
+def _known(symbols: Tensor, num_symbols: int) -> Tensor:
     """The symbols as numbers; raises `IndexError` for one without an operator."""
-    numbers = symbols.to(torch.int64).contiguous()
+    numbers = _numbers(symbols)
     if numbers.numel():
         least, most = numbers.aminmax()
-        if not 0 <= least <= most < num_symbols:
+        if not 0 <= least.item() <= most.item() < num_symbols:
             raise IndexError(f"a symbol is not in 0 to {num_symbols - 1}")
     return numbers
 
@@ -134,7 +139,7 @@ def _matrices_forward(
     states = first.new_empty(lanes, steps + 1 if keep else 2, words, size)
     logits = first.new_empty(lanes, words, steps, labels)
     given = contiguous(columns, starts, weights, states, logits)
-    numbers = _numbers(symbols, sizes[3])
+    numbers = _known(symbols, sizes[3])
     loops("by_symbol").matrices_forward(numbers, *given, sizes, every, keep)
     last = _cut(states[:, steps if keep else steps % 2], first)
     return logits, last.contiguous(), states
@@ -158,7 +163,7 @@ def _matrices_backward(
         by_first,
         by_weights,
     )
-    numbers = _numbers(symbols, sizes[3])
+    numbers = _numbers(symbols)
     loops("by_symbol").matrices_backward(numbers, *arrays, sizes, by_last is not None)
     return _cut(by_first, first), _cut(by_rows, matrices), None, _cut(by_weights, readout)
 
@@ -186,7 +191,7 @@ def _factors_forward(
     kept = first.new_empty(lanes, 2, steps if keep else 2, words, size)
     logits = first.new_empty(lanes, words, steps, labels)
     given = contiguous(columns, *rows, kept, logits)
-    numbers = _numbers(symbols, sizes[3])
+    numbers = _known(symbols, sizes[3])
     loops("by_symbol").factors_forward(numbers, *given, sizes, every, keep)
     last = _cut(kept[:, 1, steps - 1 if keep else (steps - 1) % 2], first)
     return logits, last.contiguous(), kept
@@ -211,7 +216,7 @@ def _factors_backward(
         by_first,
         by_weights,
     )
-    numbers = _numbers(symbols, sizes[3])
+    numbers = _numbers(symbols)
     loops("by_symbol").factors_backward(numbers, *arrays, sizes, by_last is not None)
     by_core, by_gains = _cut(found[0], core), _cut(found[1], gains)
     return _cut(by_first, first), by_core, by_gains, None, _cut(by_weights, readout)
@@ -231,7 +236,7 @@ def _blocks_forward(
     states = first.new_empty(lanes, words, steps + 1 if keep else 2, b, size)
     logits = first.new_empty(lanes, words, steps, labels)
     given = contiguous(planes, *rows, states, logits)
-    numbers = _numbers(symbols, sizes[3])
+    numbers = _known(symbols, sizes[3])
     loops("by_symbol").blocks_forward(numbers, *given, sizes, b, every, keep)
     last = _cut(states[:, :, steps if keep else steps % 2].mT, first)
     return logits, last.contiguous(), states
@@ -255,7 +260,7 @@ def _blocks_backward(
         by_first,
         by_weights,
     )
-    numbers = _numbers(symbols, sizes[3])
+    numbers = _numbers(symbols)
     loop = loops("by_symbol").blocks_backward
     loop(numbers, *arrays, sizes, blocks.shape[-1], by_last is not None)
     return (
