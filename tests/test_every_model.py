@@ -32,6 +32,9 @@ from statetrack.training import DataSettings, Population, Replica, TrainSettings
 from statetrack.training.population import Optimiser
 
 B, T, V, C = 3, 11, 5, 7
+FEW = 5
+"""Symbols of a word where more of them would only repeat what is asked of each."""
+
 CPU = torch.device("cpu")
 
 NAMES = list(MODELS)
@@ -145,9 +148,9 @@ def test_a_model_keeps_every_property(name: str) -> None:
 def test_a_model_computes_on_the_device_of_its_weights_without_reading_values(name: str) -> None:
     """Torch's device `meta` has shapes and no values: a tensor made elsewhere is an error."""
     with torch.device("meta"):
-        model, symbols = make(name), torch.zeros(B, T, dtype=torch.int64)
+        model, symbols = make(name), torch.zeros(B, FEW, dtype=torch.int64)
     logits = model(symbols)
-    assert logits.is_meta and logits.shape == (B, T, C) and logits.dtype == torch.float32
+    assert logits.is_meta and logits.shape == (B, FEW, C) and logits.dtype == torch.float32
     logits.sum().backward()
     assert all(p.grad is not None and p.grad.is_meta for p in model.parameters())
     if isinstance(model, RecurrentModel):
@@ -155,14 +158,14 @@ def test_a_model_computes_on_the_device_of_its_weights_without_reading_values(na
         with torch.no_grad():
             scanned, state = model.scan(symbols, model.initial_state(B))
             stepped, _ = model.step(symbols[:, 0], state)
-        assert scanned.shape == (B, T, C) and stepped.shape == (B, C)
+        assert scanned.shape == (B, FEW, C) and stepped.shape == (B, C)
 
 
 @every_model
 def test_a_population_computes_on_the_device_of_its_weights(name: str) -> None:
     together = Population(lambda: make(name), REPLICAS, torch.device("meta"))
-    logits = together(torch.zeros(len(REPLICAS), B, T, dtype=torch.int64, device="meta"))
-    assert logits.is_meta and logits.shape == (len(REPLICAS), B, T, C)
+    logits = together(torch.zeros(len(REPLICAS), B, FEW, dtype=torch.int64, device="meta"))
+    assert logits.is_meta and logits.shape == (len(REPLICAS), B, FEW, C)
     logits.sum().backward()
 
 
@@ -189,8 +192,8 @@ def population(name: str) -> Population:
 
 @every_model
 def test_a_population_trained_for_three_steps_is_each_replica_trained_alone(name: str) -> None:
-    together, batches = population(name), words(3, len(REPLICAS), B, T)
-    targets = torch.randn(len(REPLICAS), B, T, C, dtype=torch.float64)
+    together, batches = population(name), words(3, len(REPLICAS), B, FEW)
+    targets = torch.randn(len(REPLICAS), B, FEW, C, dtype=torch.float64)
     settings = TrainSettings(steps=3, schedule="constant")
     optimiser = Optimiser(together, settings, {})
     for step, symbols in enumerate(batches):

@@ -24,7 +24,7 @@ from statetrack.errors import RunError, SettingsError
 from statetrack.sweep import EXECUTORS, Failed
 from statetrack.sweep.executors import slurm as slurm_module
 from statetrack.sweep.executors._shared import Shared, Watched
-from statetrack.sweep.executors.local import SaidOnce
+from statetrack.sweep.executors.local import Local, SaidOnce
 from statetrack.sweep.executors.ray import Ray
 from statetrack.sweep.executors.slurm import Slurm, _Task
 from tests.scripted_work import Scripted, points_named
@@ -53,6 +53,14 @@ def test_of_what_all_workers_would_say_one_is_heard():
     once = logging.makeLogRecord({"msg": "compiling", "once": True})
     assert [each.filter(once) for each in (*workers, *workers)] == [True, False, False, False]
     assert all(each.filter(logging.makeLogRecord({"msg": "another"})) for each in workers)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are not forked")
+def test_workers_of_this_machine_are_forked_from_one_process_that_has_imported_torch(tmp_path):
+    points = points_named(tmp_path, "says one", "says another")
+    one, another = Local(jobs=2).map(Scripted(tmp_path), points, never)
+    assert one.error == another.error and one.error.endswith(" True 1")
+    assert not one.error.startswith(f"{os.getpid()} ")
 
 
 def test_every_executor_is_found_by_its_name():

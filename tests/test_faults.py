@@ -12,7 +12,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -20,12 +19,12 @@ import pytest
 
 from statetrack.cli import app
 from statetrack.data import FORMATS, Splits, draw_splits, read_dataset, write_dataset
-from statetrack.errors import DatasetError, RunError, StatetrackError, StatetrackWarning
+from statetrack.errors import RunError, StatetrackError, StatetrackWarning
 from statetrack.runs import Run, newest_run
 from statetrack.runs import run as runs
 from statetrack.spec import WordSpec, load_task
 from statetrack.training import Trainer
-from tests.faults.disk import Fault, Faults, files_no_longer_than
+from tests.faults.disk import Fault, Faults, Kind, files_no_longer_than
 from tests.faults.processes import run_at_once, run_in_child
 from tests.setups import certificate_of, exhaustive_of
 
@@ -193,6 +192,25 @@ def refusal(action: Callable[[], object]) -> str | None:
     return messages[0] if messages else None
 
 
+def struck(action: Callable[[], object], folder: Path, kind: Kind, at: int) -> str:
+    """Let a fault strike an action at a point in a folder; what the action says of it.
+
+    What kills does so in a process of its own.
+    """
+
+    def meet() -> str:
+        with Faults(folder, Fault(kind), at) as disk:
+            said = refusal(action) or ""
+        assert len(disk.points) > at
+        return said
+
+    if not kind.startswith("kill"):
+        return meet()
+    ended = run_in_child(lambda: meet() and 0)
+    assert ended.was_killed, ended
+    return ""
+
+
 @EXTENT
 @pytest.mark.parametrize("kind", ["full", "full half-way", "broken", "read-only"])
 def test_a_disk_that_fails_is_one_line_and_the_run_can_be_resumed(
@@ -353,7 +371,7 @@ def certify(path: Path) -> None:
 @EXTENT
 @pytest.mark.parametrize("kind", ["kill half-way", "full half-way"])
 def test_evidence_that_cannot_be_kept_leaves_whole_rows(
-    place: Path, finished: Path, kind: str, extent: str, request: pytest.FixtureRequest
+    place: Path, finished: Path, kind: Kind, extent: str, request: pytest.FixtureRequest
 ) -> None:
     counted = copied(finished, place / "counted")
     with Faults(counted) as disk:
@@ -362,13 +380,7 @@ def test_evidence_that_cannot_be_kept_leaves_whole_rows(
     assert kinds == ["exhaustive", "certificate"]
     for at in chosen(len(disk.points), request):
         path = copied(finished, place / f"{at}")
-
-        def struck(path: Path = path, at: int = at) -> None:
-            with Faults(path, Fault(kind), at):  # type: ignore[arg-type]
-                print(refusal(lambda: certify(path)))
-
-        ended = run_in_child(struck)
-        assert ended.was_killed if kind.startswith("kill") else ended.code == 0, ended
+        struck(lambda path=path: certify(path), path, kind, at)
         kept = [row.kind for row in Run.open(path).evidence()]
         assert kept in ([], kinds[:1], kinds[1:], kinds), disk.points[at]
         certify(path)
@@ -378,7 +390,7 @@ def test_evidence_that_cannot_be_kept_leaves_whole_rows(
 @EXTENT
 @pytest.mark.parametrize("kind", ["kill", "kill half-way", "full", "full half-way", "broken"])
 def test_an_evaluation_that_fails_leaves_whole_rows_and_the_rows_before(
-    place: Path, finished: Path, kind: str, extent: str, request: pytest.FixtureRequest
+    place: Path, finished: Path, kind: Kind, extent: str, request: pytest.FixtureRequest
 ) -> None:
     counted = copied(finished, place / "counted")
     with Faults(counted) as disk:
@@ -387,16 +399,10 @@ def test_an_evaluation_that_fails_leaves_whole_rows_and_the_rows_before(
     assert len(after) == len(before) + 4 and any("eval.jsonl" in point for point in disk.points)
     for at in chosen(len(disk.points), request):
         point, path = disk.points[at], copied(finished, place / f"{at}")
-
-        def struck(path: Path = path, at: int = at) -> None:
-            with Faults(path, Fault(kind), at):  # type: ignore[arg-type]
-                print(refusal(lambda: evaluate(path)))
-
-        ended = run_in_child(struck)
-        assert ended.was_killed if kind.startswith("kill") else ended.code == 0, (point, ended)
+        said = struck(lambda path=path: evaluate(path), path, kind, at)
         rows = Run.open(path).rows
         assert rows == after[: len(rows)] and len(rows) >= len(before), point
-        assert rows == after or kind.startswith("kill") or "cannot be" in ended.output
+        assert rows == after or kind.startswith("kill") or "cannot be" in said, point
         evaluate(path)
         assert Run.open(path).rows == [*rows, *after[1:]], point
 
@@ -517,7 +523,7 @@ def splits() -> Splits:
 def test_a_dataset_is_written_whole_or_not_at_all(
     place: Path,
     splits: Splits,
-    kind: str,
+    kind: Kind,
     format: str,
     extent: str,
     request: pytest.FixtureRequest,
@@ -530,13 +536,7 @@ def test_a_dataset_is_written_whole_or_not_at_all(
     for at in chosen(len(disk.points), request):
         inside = place / str(at)
         inside.mkdir()
-
-        def struck(inside: Path = inside, at: int = at) -> None:
-            with Faults(inside, Fault(kind), at), suppress(DatasetError):  # type: ignore[arg-type]
-                write(inside / "data")
-
-        ended = run_in_child(struck)
-        assert ended.was_killed if kind == "kill" else ended.code == 0, ended.output
+        struck(lambda inside=inside: write(inside / "data"), inside, kind, at)
         if kind != "kill":
             assert left_in(inside) <= {"data"}, disk.points[at]
         if not (inside / "data").exists():

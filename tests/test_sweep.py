@@ -868,7 +868,7 @@ def test_a_sweep_that_is_killed_ends_with_the_rows_of_one_that_is_not(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     sweeps.main(["--points", "12", "--kills", "2"])
-    assert "12 points, killed 2 times: 84 rows, all equal, none twice" in capsys.readouterr().out
+    assert "12 points, killed 2 times: 60 rows, all equal, none twice" in capsys.readouterr().out
 
 
 def test_a_second_process_in_the_same_folder_is_refused(in_a_copy: Path) -> None:

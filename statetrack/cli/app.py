@@ -112,6 +112,7 @@ OF_EVERY_COMMAND: Mapping[str, tuple[Any, object]] = {
 def main() -> None:
     """The program `statetrack`."""
     gc.freeze()  # what is imported so far stays, and no collection is to look through it
+    gc.set_threshold(50_000, 20, 20)  # imports make what stays, and training makes no cycles
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without Unicode shows escapes
             stream.reconfigure(errors="backslashreplace")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import safetensors.torch
@@ -118,6 +119,22 @@ class _Subject:
                 parameter.add_(SPREAD * noise.to(parameter.device))
         return module
 
+    @cached_property
+    def one(self) -> nn.Module:
+        """The generic copy of seed 0, for checks that leave its weights as they are."""
+        return self.generic(0)
+
+    @cached_property
+    def symbols(self) -> Tensor:
+        """Words [NUM_WORDS, LENGTH], which most checks read."""
+        return self.words(NUM_WORDS, LENGTH)
+
+    @cached_property
+    def logits(self) -> Tensor:
+        """What `one` gives for `symbols`."""
+        logits: Tensor = self.one(self.symbols)
+        return logits.detach()
+
     def words(self, *shape: int) -> Tensor:
         """Random words of a shape, the same at every call, on the device of the weights."""
         words = torch.randint(self.num_symbols, shape, generator=torch.Generator().manual_seed(0))
@@ -195,10 +212,9 @@ def _shape(subject: _Subject) -> str:
 
 def _causality(subject: _Subject) -> str:
     """A symbol changes no logits before it."""
-    model, symbols = subject.generic(), subject.words(NUM_WORDS, LENGTH)
-    before = model(symbols)
+    before = subject.logits
     for time in (1, LENGTH // 2, LENGTH - 1):
-        after = model(_with_another_symbol(subject, symbols, time))
+        after = subject.one(_with_another_symbol(subject, time))
         what = f"logits before position {time} change with the symbol at {time}"
         subject.compare(after[:, :time], before[:, :time], what, tolerance=1e-12)
     return ""
@@ -206,34 +222,31 @@ def _causality(subject: _Subject) -> str:
 
 def _reads_symbols(subject: _Subject) -> str:
     """A symbol changes logits at or after its position, in every word."""
-    model, symbols = subject.generic(), subject.words(NUM_WORDS, LENGTH)
-    before = model(symbols)
+    before = subject.logits
     for time in (0, LENGTH // 2, LENGTH - 1):
-        after = model(_with_another_symbol(subject, symbols, time))
+        after = subject.one(_with_another_symbol(subject, time))
         moved = (after[:, time:] - before[:, time:]).abs().amax((1, 2))
         if not (moved > 1e-9).all():
             raise Wrong(f"the symbol at position {time} changes no logits")
     return ""
 
 
-def _with_another_symbol(subject: _Subject, symbols: Tensor, time: int) -> Tensor:
-    changed = symbols.clone()
+def _with_another_symbol(subject: _Subject, time: int) -> Tensor:
+    changed = subject.symbols.clone()
     changed[:, time] = (changed[:, time] + 1) % subject.num_symbols
     return changed
 
 
 def _separate_words(subject: _Subject) -> str:
     """The logits of a word do not depend on the other words of the batch."""
-    model, symbols = subject.generic(), subject.words(NUM_WORDS, LENGTH)
-    together = model(symbols)
-    alone = torch.cat([model(word.unsqueeze(0)) for word in symbols])
-    subject.compare(together, alone, "logits of a word in a batch and alone")
+    alone = torch.cat([subject.one(word.unsqueeze(0)) for word in subject.symbols])
+    subject.compare(subject.logits, alone, "logits of a word in a batch and alone")
     return ""
 
 
 def _gradients(subject: _Subject) -> str:
     """Every parameter gets a finite gradient that is not zero."""
-    model = subject.generic()
+    model = subject.one
     words = subject.words(4 * subject.num_symbols, LENGTH)
     _weighted_sum(model(words)).backward()
     for name, parameter in model.named_parameters():
@@ -255,14 +268,13 @@ def _weighted_sum(logits: Tensor) -> Tensor:
 
 def _saved(subject: _Subject) -> str:
     """Weights that are written to a file and loaded into another copy give the same logits."""
-    saved, loaded = subject.generic(0), subject.generic(1)
-    symbols = subject.words(NUM_WORDS, LENGTH)
-    if torch.equal(saved(symbols), loaded(symbols)):
+    loaded = subject.generic(1)
+    if torch.equal(subject.logits, loaded(subject.symbols)):
         raise Wrong("models with other weights give the same logits")
-    weights = {name: value.clone().contiguous() for name, value in saved.state_dict().items()}
+    weights = {name: value.clone().contiguous() for name, value in subject.one.state_dict().items()}
     loaded.load_state_dict(safetensors.torch.load(safetensors.torch.save(weights)))
     what = "logits of loaded weights and of those that were saved"
-    subject.compare(loaded(symbols), saved(symbols), what, tolerance=0.0)
+    subject.compare(loaded(subject.symbols), subject.logits, what, tolerance=0.0)
     return ""
 
 
@@ -313,33 +325,33 @@ def _population(subject: _Subject) -> str:
 
 def _steps(subject: _Subject) -> str:
     """`step`, symbol by symbol, gives the logits of `forward`."""
-    model, symbols = subject.generic(), subject.words(NUM_WORDS, LENGTH)
+    model = subject.one
     assert isinstance(model, Stepping)
     state, outputs = model.initial_state(NUM_WORDS), []
-    for symbol in symbols.unbind(1):
+    for symbol in subject.symbols.unbind(1):
         logits, state = model.step(symbol, state)
         if logits.shape != (NUM_WORDS, subject.num_labels):
             raise Wrong(f"step gives logits {list(logits.shape)}, which are to be [B, C]")
         outputs.append(logits)
-    subject.compare(torch.stack(outputs, 1), model(symbols), "logits by step and by forward")
+    subject.compare(torch.stack(outputs, 1), subject.logits, "logits by step and by forward")
     return ""
 
 
 def _pieces(subject: _Subject) -> str:
     """`scan` over two pieces of a word gives the logits of `forward`."""
-    model, symbols = subject.generic(), subject.words(NUM_WORDS, LENGTH)
+    model, symbols = subject.one, subject.symbols
     assert isinstance(model, Scanning)
     for cut in (1, 4, LENGTH - 1):
         early, state = model.scan(symbols[:, :cut], model.initial_state(NUM_WORDS))
         late, _ = model.scan(symbols[:, cut:], state)
         what = f"logits of a word that is scanned in two pieces, cut after {cut}, and in one"
-        subject.compare(torch.cat([early, late], 1), model(symbols), what)
+        subject.compare(torch.cat([early, late], 1), subject.logits, what)
     return ""
 
 
 def _constant_state(subject: _Subject) -> str:
     """The number of values in the state is the same before and after a long word."""
-    model, words = subject.generic(), subject.words(1, LONG)
+    model, words = subject.one, subject.words(1, LONG)
     assert isinstance(model, Scanning)
     first = model.initial_state(1)
     _, last = model.scan(words, first)

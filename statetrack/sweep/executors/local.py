@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import multiprocessing
 import os
@@ -15,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -81,12 +83,13 @@ def _one_by_one(work: PointWork[P, D], points: Sequence[P], stop: Stop) -> Itera
 
 def _in_parallel(work: PointWork[P, D], points: Sequence[P], jobs: int, stop: Stop) -> Iterator[D]:
     """Every process is a pool of its own: one that is killed takes no other with it."""
-    context = multiprocessing.get_context("spawn")
+    context = _context()
     stopping, told = context.RawValue("b", 0), context.Value("b", 0)
     others = set(multiprocessing.active_children())
 
     def new() -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(1, context, initializer=_begin, initargs=(stopping, told))
+        given = stopping, told, gc.get_threshold()
+        return ProcessPoolExecutor(1, context, initializer=_begin, initargs=given)
 
     waiting = deque((point, TRIES) for point in points)
     idle = [new() for _ in range(jobs)]
@@ -126,6 +129,15 @@ def _in_parallel(work: PointWork[P, D], points: Sequence[P], jobs: int, stop: St
         _end({*multiprocessing.active_children()} - others)
 
 
+def _context() -> ForkServerContext | SpawnContext:
+    """How workers begin: forked from a process with all imports, where the system can do that."""
+    if sys.platform != "linux":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["statetrack.sweep.executors._ready"])
+    return context
+
+
 def _end(workers: set[BaseProcess]) -> None:
     """Wait for workers that were asked to stop, and kill those that take too long."""
     deadline = time.monotonic() + GRACE
@@ -161,9 +173,10 @@ _stopping: Any = None
 """Shared with the process that began this worker: 1 once the worker is to stop."""
 
 
-def _begin(stopping: Any, told: Any) -> None:
+def _begin(stopping: Any, told: Any, collections: tuple[int, int, int]) -> None:
     global _stopping
     _stopping = stopping
+    gc.set_threshold(*collections)  # as in the process that began this one
     logging.getLogger("statetrack").addFilter(SaidOnce(told))
     os.environ["OMP_NUM_THREADS"] = "1"
     if "torch" in sys.modules:  # imported with the program of whoever sweeps
