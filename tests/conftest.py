@@ -177,15 +177,18 @@ def _plugins_stay_in_their_test() -> Iterator[None]:
     """What a test's plugins register is forgotten, so that other tests do not meet it."""
     from statetrack.models import MODELS
     from statetrack.plugins import PREFIX
+    from statetrack.registry import Registry
     from statetrack.sources import KINDS
     from statetrack.training import LOSSES, OPTIMISERS
 
-    before = [(registry, set(registry)) for registry in (MODELS, KINDS, LOSSES, OPTIMISERS)]
+    registries: tuple[Registry, ...] = (MODELS, KINDS, LOSSES, OPTIMISERS)
+    before = [(registry, set(registry._things)) for registry in registries]
     last = next(reversed(sys.modules))
     yield
     for registry, names in before:
-        for name in set(registry) - names:
-            del registry._things[name]
+        if new := registry._things.keys() - names:
+            for name in new - registry._names().keys():  # others were only loaded
+                del registry._things[name]
     for module in [*takewhile(lambda name: name != last, reversed(sys.modules))]:
         if module.startswith(PREFIX):
             del sys.modules[module]
