@@ -19,7 +19,15 @@ from statetrack.runs import files
 from statetrack.runs.config import Experiment
 from statetrack.runs.folder import RunFolder
 from statetrack.runs.rows import Outcome, Summary
-from statetrack.training import OPTIMISERS, Finish, Progress, Replica, Trainer
+from statetrack.training import (
+    OPTIMISERS,
+    Finish,
+    Progress,
+    Replica,
+    Trainer,
+    step_of,
+    without_compiler,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -212,10 +220,11 @@ def _after_one_step(likes: Mapping[str, Tensor], trainer: Trainer) -> dict[str, 
     """The optimiser's state of one replica after a step without gradients."""
     weights = {name: torch.zeros_like(value).requires_grad_() for name, value in likes.items()}
     groups = [{"params": list(weights.values()), "lr": trainer.settings.lrs[0]}]
-    optimiser = OPTIMISERS[trainer.settings.optimizer].make(groups, trainer.settings)
+    with without_compiler():
+        optimiser = OPTIMISERS[trainer.settings.optimizer].make(groups, trainer.settings)
     for value in weights.values():
         value.grad = torch.zeros_like(value)
-    optimiser.step()
+    step_of(optimiser)()
     return {name: dict(optimiser.state[value]) for name, value in weights.items()}
 
 

@@ -11,6 +11,8 @@ from .losses import accuracy as accuracy
 from .losses import finite_answers as finite_answers
 from .losses import words_right as words_right
 from .optimisers import OptimiserKind as OptimiserKind
+from .optimisers import step_of as step_of
+from .optimisers import without_compiler as without_compiler
 from .pending import Pending as Pending
 from .population import Population as Population
 from .population import schedule_factor as schedule_factor
