@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import get_args
 
 import numpy as np
+import pyarrow
 import pytest
 import yaml
 
@@ -26,6 +27,7 @@ from statetrack.data import (
     write_dataset,
     write_word_problem,
 )
+from statetrack.data.formats.parquet import _numbers
 from statetrack.data.formats.word_problem import group_name
 from statetrack.errors import DatasetError, SettingsError
 from statetrack.sources import Automaton, LengthDistribution
@@ -171,6 +173,15 @@ def test_parquet_of_several_row_groups_is_read_back(tmp_path, monkeypatch, parit
     write_dataset(tmp_path / "set", parity, splits)
     again = read_dataset(tmp_path / "set").splits["train"]
     assert words_of(again) == words_of(splits.parts["train"])
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int32", "bool"])
+def test_a_part_of_a_column_holds_its_own_numbers(kind):
+    values = [3, 1, 0, 4, 0, 0, 1, 5, 9, 0, 2] if kind != "bool" else [True, False, True] * 4
+    whole = pyarrow.array(values, kind)
+    for first in range(len(values) + 1):
+        part = whole.slice(first, 5)
+        assert _numbers(part).tolist() == part.to_pylist() == values[first : first + 5]
 
 
 def test_every_format_has_the_same_fingerprint_and_other_seeds_another(tmp_path, parity):

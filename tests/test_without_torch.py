@@ -76,13 +76,18 @@ def test_compare_reads_runs_without_torch(run):
     assert not brings_in_torch("statetrack.runs.comparison", set())
 
 
+SAID = "--- said of one line ---"
+"""What stands after all that a line prints on standard error."""
+
+
 def without_torch(folder, lines, *, fail=False):
     """A process that runs command lines in a folder, all of which fail or none, without torch."""
     code = (
         "import sys; from statetrack.cli.app import run\n"
         f"for line in {lines!r}:\n"
         f"    code = run(line.split()); assert bool(code) is {fail}, (line, code)\n"
-        "    assert 'torch' not in sys.modules, line"
+        "    assert not {'torch', 'pandas'} & set(sys.modules), line\n"
+        f"    print({SAID!r}, file=sys.stderr)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -123,23 +128,37 @@ def test_a_sweep_that_is_not_finished_still_checks_every_point_before_the_first(
     assert "bilinear-block" in capsys.readouterr().err and not out.exists()
 
 
-def test_a_run_that_is_not_there_is_said_without_torch(tmp_path):
-    lines = [
-        *("eval nothing", "eval nothing nil", "certify nothing", "extract nothing"),
-        *("snap nothing", "probe", "train --resume nothing", "train --learning-rate 3"),
-        *("train --model LSTM", "show s3 --foo", "evaluate"),
-    ]
-    done = without_torch(tmp_path, lines, fail=True)
-    assert done.stderr.count("error: ") == len(lines)
-    assert done.stderr.count("nothing: there is no such") == 6
+NO_SUCH = (
+    *("eval nothing", "eval nothing nil", "certify nothing", "extract nothing"),
+    *("snap nothing", "probe", "train --resume nothing", "train --learning-rate 3"),
+    *("train --model LSTM", "show s3 --foo", "evaluate"),
+)
+TAKEN = (
+    *("train --task s3 --out taken", "train --out taken --force"),
+    "build s3 --model bilinear --out taken",
+)
 
 
-def test_a_folder_that_is_taken_is_said_without_torch(tmp_path):
-    taken = tmp_path / "taken"
-    taken.mkdir()
-    (taken / "notes.txt").write_text("mine", encoding="utf-8")
-    lines = ["train --task s3 --out taken", "train --out taken --force"]
-    lines += ["build s3 --model bilinear --out taken"]
-    done = without_torch(tmp_path, lines, fail=True)
-    assert done.stderr.count("error: taken: ") == len(lines)
-    assert done.stderr.count("already exists and is not empty: choose another --out") == 2
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory):
+    """By command line, what one process without torch says of it, which it refuses."""
+    folder = tmp_path_factory.mktemp("refused")
+    (folder / "taken").mkdir()
+    (folder / "taken" / "notes.txt").write_text("mine", encoding="utf-8")
+    lines = [*NO_SUCH, *TAKEN]
+    done = without_torch(folder, lines, fail=True)
+    *said, _ = done.stderr.split(f"{SAID}\n")
+    return dict(zip(lines, said, strict=True))
+
+
+def test_a_run_that_is_not_there_is_said_without_torch(refused):
+    said = [refused[line] for line in NO_SUCH]
+    assert all(each.count("error: ") == 1 for each in said)
+    assert sum("nothing: there is no such" in each for each in said) == 6
+
+
+def test_a_folder_that_is_taken_is_said_without_torch(refused):
+    said = [refused[line] for line in TAKEN]
+    assert all(each.count("error: taken: ") == 1 for each in said)
+    taken = "already exists and is not empty: choose another --out"
+    assert sum(taken in each for each in said) == 2

@@ -144,9 +144,17 @@ def _within(rim: Sequence[int], joined: Booleans, evenness: float) -> Floats:
 
 def _closest(places: Floats) -> float:
     """The least distance of two nodes."""
-    apart = np.linalg.norm(places[:, None] - places[None], axis=-1)
+    apart = _apart(places)
     np.fill_diagonal(apart, np.inf)
     return float(apart.min())
+
+
+def _apart(places: Floats) -> Floats:
+    """The distances of all nodes, `[S, S]`."""
+    x, y = places.T
+    along, across = x[:, None] - x, y[:, None] - y
+    distances: Floats = np.sqrt(along * along + across * across)
+    return distances
 
 
 def _fitted(places: Floats, wanted: Floats) -> Floats:
@@ -156,11 +164,10 @@ def _fitted(places: Floats, wanted: Floats) -> Floats:
     np.fill_diagonal(weights, 0)
     laplacian = np.diag(weights.sum(axis=1)) - weights
     inverse = np.linalg.inv(laplacian + np.ones((num_nodes, num_nodes)) / num_nodes)
+    towards = -weights * wanted
     for _ in range(ROUNDS):
-        apart = np.linalg.norm(places[:, None] - places[None], axis=-1)
-        pull = -weights * wanted / np.maximum(apart, 1e-9)
-        np.fill_diagonal(pull, 0)
-        np.fill_diagonal(pull, -pull.sum(axis=1))
+        pull = towards / np.maximum(_apart(places), 1e-9)
+        pull.ravel()[:: num_nodes + 1] = -pull.sum(axis=1)
         moved = inverse @ (pull @ places)
         settled = float(np.abs(moved - places).max()) < SETTLED
         places = moved

@@ -206,10 +206,10 @@ def _caption(drawn: DrawnMachine, numbered: bool) -> list[str]:
 def moves_of(drawn: DrawnMachine) -> dict[tuple[int, int], list[int]]:
     """The symbols that lead from one state to another, for every pair that has some."""
     found: dict[tuple[int, int], list[int]] = {}
-    for source, row in enumerate(drawn.delta):
+    for source, row in enumerate(drawn.delta.tolist()):
         for symbol, target in enumerate(row):
             if target >= 0:
-                found.setdefault((source, int(target)), []).append(symbol)
+                found.setdefault((source, target), []).append(symbol)
     return found
 
 

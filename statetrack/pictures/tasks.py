@@ -145,9 +145,12 @@ def _chosen(task: Task, drawn: DrawnMachine) -> tuple[Manner, str]:
 
 def _is_legible(drawn: DrawnMachine) -> bool:
     """Whether a diagram has few enough states, arrows and symbols to be chosen."""
-    num_states, moves = len(drawn.states), moves_of(drawn)
+    num_states = len(drawn.states)
+    if num_states > LEGIBLE_STATES:
+        return False
+    moves = moves_of(drawn)
     most = FEW_MOVES if num_states <= FEW_STATES else LEGIBLE_MOVES
-    few = sum(a != b for a, b in moves) <= most * num_states <= most * LEGIBLE_STATES
+    few = sum(a != b for a, b in moves) <= most * num_states
     return few and max(map(len, moves.values())) <= LEGIBLE_SYMBOLS
 
 

@@ -49,10 +49,10 @@ def write(folder: Path, split: str, part: Part, writing: Writing) -> None:
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in part.pieces(words_per_group):
             flat = flatten(batch)
-            offsets = np.concatenate([[0], flat.lengths.cumsum()]).astype(np.int32)
+            offsets = _array(arrow, np.concatenate([[0], flat.lengths.cumsum()]), arrow.int32())
             columns = [
                 arrow.ListArray.from_arrays(
-                    offsets, arrow.array(values, schema.field(name).type.value_type)
+                    offsets, _array(arrow, values, schema.field(name).type.value_type)
                 )
                 for name, values in zip(
                     ("input", "target", "scored"),
@@ -60,8 +60,17 @@ def write(folder: Path, split: str, part: Part, writing: Writing) -> None:
                     strict=True,
                 )
             ]
-            lengths = arrow.array(flat.lengths, arrow.int32())
+            lengths = _array(arrow, flat.lengths, arrow.int32())
             writer.write_table(arrow.Table.from_arrays([*columns, lengths], schema=schema))
+
+
+def _array(arrow: Any, values: NDArray[Any], kind: Any) -> Any:
+    """Numbers as a column of a type; `arrow.array` would import pandas, where it is installed."""
+    if kind == arrow.bool_():
+        numbers = np.packbits(values, bitorder="little")
+    else:
+        numbers = np.ascontiguousarray(values, kind.to_pandas_dtype())
+    return arrow.Array.from_buffers(kind, len(values), [None, arrow.py_buffer(numbers)])
 
 
 def read(folder: Path, split: str, declared: Declared) -> Batch:
@@ -146,11 +155,23 @@ def _flat(piece: Any, path: Path) -> Flat:
     parts = [piece.column(name) for name in ("input", "target", "scored")]
     if any(part.null_count or part.flatten().null_count for part in parts) or lengths.null_count:
         raise DatasetError(f"{path}: a value is missing (null)")
-    expected = lengths.to_numpy()
-    if not all(np.array_equal(part.value_lengths().to_numpy(), expected) for part in parts):
+    expected = _numbers(lengths)
+    if not all(np.array_equal(_numbers(part.value_lengths()), expected) for part in parts):
         raise DatasetError(f"{path}: not every symbol has its label: write the dataset again")
-    symbols, labels, scored = (part.flatten().to_numpy(zero_copy_only=False) for part in parts)
+    symbols, labels, scored = (_numbers(part.flatten()) for part in parts)
     return Flat(symbols, labels, scored, expected)
+
+
+def _numbers(column: Any) -> NDArray[Any]:
+    """What a column without nulls holds; its own `to_numpy` would import pandas as well."""
+    kind, (_, values) = np.dtype(column.type.to_pandas_dtype()), column.buffers()
+    if not len(column):
+        return np.empty(0, kind)
+    end = column.offset + len(column)
+    if kind == np.bool_:
+        bits = np.unpackbits(np.frombuffer(values, np.uint8), count=end, bitorder="little")
+        return bits[column.offset :].view(np.bool_)
+    return np.frombuffer(values, kind, count=end)[column.offset :]
 
 
 def _path(folder: Path, split: str) -> Path:

@@ -92,9 +92,13 @@ class _PlainConsole(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        for text, style, control in super().render(renderable, options):
+        in_ascii = self.in_ascii
+        for segment in super().render(renderable, options):
+            text, style, control = segment
             shown = text if control else visible(text, lines=True)
-            yield Segment(shown.translate(IN_ASCII) if self.in_ascii else shown, style, control)
+            if in_ascii:
+                shown = shown.translate(IN_ASCII)
+            yield segment if shown == text else Segment(shown, style, control)
 
     @property
     def in_ascii(self) -> bool:
