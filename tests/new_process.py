@@ -33,7 +33,8 @@ def forget_plugins() -> None:
 SharedFolder = Callable[[str, Callable[[Path], None]], Path]
 
 WITHOUT_NUMBA = """
-import json, sys
+import gc, json, sys
+gc.disable()  # imports would look for garbage for a tenth of their time
 sys.modules["numba"] = None
 from statetrack.models import MODELS
 from statetrack.models._registry import MODEL_FACTS

@@ -186,6 +186,18 @@ def test_jobs_are_tried_out_in_this_process_one_after_the_other(tmp_path):
     }
 
 
+def told_once_it_works(folder: Path, number: int) -> threading.Thread:
+    """A thread that sends this process a signal once a point has begun."""
+
+    def tell() -> None:
+        end = time.monotonic() + 20
+        while not (folder / "calls.txt").exists() and time.monotonic() < end:
+            time.sleep(0.005)
+        os.kill(os.getpid(), number)
+
+    return threading.Thread(target=tell)
+
+
 def test_a_preempted_job_writes_a_checkpoint_before_submitit_requeues_it(tmp_path):
     (point,) = points_named(tmp_path, "waits")
     order: list[str] = []
@@ -195,7 +207,7 @@ def test_a_preempted_job_writes_a_checkpoint_before_submitit_requeues_it(tmp_pat
         raise SystemExit(144)
 
     before = signal.signal(signal.SIGUSR2, requeue)
-    told = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGUSR2))
+    told = told_once_it_works(tmp_path, signal.SIGUSR2)
     try:
         told.start()
         with pytest.raises(SystemExit):
@@ -211,7 +223,7 @@ def test_a_job_that_is_only_told_to_end_is_not_requeued(tmp_path, monkeypatch):
     monkeypatch.setattr(slurm_module, "LAST_WORDS", 0.1)
     (point,) = points_named(tmp_path, "waits")
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    told = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    told = told_once_it_works(tmp_path, signal.SIGTERM)
     try:
         told.start()
         assert _Task(Scripted(tmp_path), Shared.begin([point]), 1)(point) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from statetrack.constructions.solving import solved
 from statetrack.errors import BuildError
 from statetrack.models import LinearModel, RecurrentModel
 from tests.claims.running import follow
+from tests.new_process import forget_plugins
 from tests.pages import on_the_page
 
 PAGE = "exact-weights.md"
@@ -117,8 +119,8 @@ class SignGates(BlockModel):
 
 
 @pytest.fixture(scope="module")
-def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of plugins, all of them loaded."""
+def plugins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder of plugins, all of them loaded, until the tests of this module end."""
     folder = tmp_path_factory.mktemp("plugins")
     for name, text in (
         ("two_reflections", on_the_page("two_reflections.py", PAGE)),
@@ -128,7 +130,8 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         (folder / f"{name}.py").write_text(text)
         st.load_plugin(folder / f"{name}.py")
-    return folder
+    yield folder
+    forget_plugins()
 
 
 SOLVED: list[tuple[str, str, dict[str, Any]]] = [

@@ -253,7 +253,7 @@ def test_parity_is_learned_with_a_proof_for_all_lengths():
 
 
 def test_a_gru_learns_parity_with_a_proof_for_all_lengths():
-    values = {"model": "gru", "task": "parity", "hidden": 16, "steps": 300}
+    values = {"model": "gru", "task": "parity", "hidden": 16, "steps": 200}
     trainer = trainer_of(**values, robust="contraction", lrs=(1e-2,), batch_size=32)
     finish(trainer)
     model = model_of("gru", task="parity", hidden=16).float()

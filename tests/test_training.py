@@ -630,7 +630,9 @@ def test_nothing_of_a_training_imports_the_compiler_of_torch(tmp_path):
     Of SciPy, numba imports `scipy.linalg` for loops; the rest belongs to the end of training.
     """
     code = """
+        import gc
         import sys
+        gc.disable()  # imports would look for garbage for a tenth of their time
         import statetrack as st
         from statetrack.cli.app import run
         from statetrack.models import MODELS

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import statetrack as st
+from statetrack import sweep
 from statetrack.algebra import chosen_walk
 from statetrack.algebra.group_words import Walk, walks
 from statetrack.cli.app import run
@@ -19,7 +20,6 @@ from statetrack.errors import RunError, SettingsError, TaskError
 from statetrack.runs import Run, files
 from statetrack.sources import Automaton, LengthDistribution
 from statetrack.spec import Task, golden_hash
-from statetrack.sweep import estimating
 from statetrack.training import DataSettings
 
 BROKER = Automaton(
@@ -374,7 +374,7 @@ def test_words_are_an_axis_of_sweeps(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr(estimating, "estimate", partial(estimating.estimate, budget=0.0))
+    monkeypatch.setattr(sweep, "estimate", partial(sweep.estimate, budget=0.0))
     asked = ["sweep", "--model", "lstm", "--task", "permutation-reset", "--steps", "1"]
     asked += ["--set", "hidden=4", "--set", "batch_size=8", "--set", "seeds=1"]
     axis = ["--set", "words=uniform,group", "--out", str(tmp_path / "sweep"), "--dry-run"]
