@@ -16,6 +16,7 @@ import threading
 import time
 import warnings
 from collections import Counter
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,7 @@ def test_of_what_all_workers_would_say_one_is_heard():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are not forked")
 def test_workers_of_this_machine_are_forked_from_one_process_that_has_imported_torch(tmp_path):
+    forkserver._forkserver._stop()  # that of another test, which may have imported less
     points = points_named(tmp_path, "says one", "says another")
     one, another = Local(jobs=2).map(Scripted(tmp_path), points, never)
     assert one.error == another.error and one.error.endswith(" True 1")
