@@ -33,6 +33,11 @@ from statetrack.usual_names import OPTIONS, meant
 MOST_NAMED = 20
 """The most known names that a message lists."""
 
+WHERE_NOT_FINITE = (
+    "look at what the model divides by and exponentiates, or at how its weights are drawn"
+)
+"""What to do about a user's model whose logits are not finite."""
+
 Notation = Callable[..., str]
 """How a setting is written: `(name)`, or `(name, value)` where a message gives its value."""
 

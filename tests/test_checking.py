@@ -170,6 +170,11 @@ class Grows(Counter):
         return self.readout(state.sum(1)), state
 
 
+class GivesLogitsAlone(Counter):
+    def step(self, symbols: Tensor, state: Any) -> Any:
+        return super().step(symbols, state)[0]
+
+
 class IgnoresItsSeed(Counter):
     def __init__(self, settings: Settings, *, num_symbols: int, num_labels: int) -> None:
         super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
@@ -229,6 +234,11 @@ def test_what_a_model_does_not_say_of_itself_is_noted_and_not_wrong() -> None:
 )
 def test_a_fault_of_a_recurrent_model_is_found(kind: type[Counter], name: str) -> None:
     assert name in wrong(check_model(kind, num_symbols=V, num_labels=C))
+
+
+def test_a_step_that_gives_no_pair_is_said_so() -> None:
+    found = wrong(check_model(GivesLogitsAlone, num_symbols=V, num_labels=C))
+    assert "TypeError: step gives a Tensor, and is to give a pair" in found["logits are [B, T, C]"]
 
 
 class StreamedAverages(Averages):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -432,6 +434,19 @@ def test_a_point_that_an_earlier_sweep_began_does_not_run(tmp_path: Path) -> Non
     progress.look()
     assert not lines and not progress.running
     assert newest_step(path) == 0
+
+
+def test_the_seconds_of_a_point_are_those_since_its_lock_was_acquired(tmp_path: Path) -> None:
+    progress, lines = followed(tmp_path)
+    point = progress.points[0]
+    point.path.mkdir(parents=True)
+    progress.since = time.time() - 60
+    with locking.point(point.path):
+        began = time.time() - 30
+        os.utime(point.path / locking.POINT, (began, began))
+        progress.look()
+    progress.end(cell_of(point.row, point.column, (row_of(12),)))
+    assert re.search(r", 3\d\.\d s \(1 of 4 done\)$", lines[-1])
 
 
 def test_seconds_are_written_as_a_clock() -> None:

@@ -526,11 +526,9 @@ class SweepProgress:
         """Look which points have begun, and how far the running ones are."""
         with self.lock:
             for each in self.waiting.values():
-                if (
-                    each.begun is None
-                    and runs.locking.time_of_point(each.folder.path) >= self.since - 1
-                ):
-                    each.begun = time.monotonic()
+                begun = runs.locking.time_of_point(each.folder.path)
+                if each.begun is None and begun >= self.since - 1:
+                    each.begun = time.monotonic() - max(0.0, time.time() - begun)
                     self.first_begun = self.first_begun or each.begun
                     self.log(f"begins: {each.name}")
                 if each.begun is not None:

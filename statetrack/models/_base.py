@@ -169,7 +169,13 @@ class RecurrentModel(SequenceModel):
         """Logits [B, T, C] and the last state, after symbols [B, T]."""
         logits = []
         for symbol in symbols.unbind(1):
-            output, state = self.step(symbol, state)
+            given = self.step(symbol, state)
+            if not isinstance(given, tuple):  # a tensor of two rows would be taken for a pair
+                raise TypeError(
+                    f"step gives a {type(given).__name__}, and is to give a pair: logits [B, C] "
+                    "and the next state"
+                )
+            output, state = given
             logits.append(output)
         return torch.stack(logits, 1), state
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from statetrack.errors import SettingsError
+from statetrack.errors import WHERE_NOT_FINITE, SettingsError
 from statetrack.models._base import Scanning, SequenceModel, Stepping, numbers_in
 from statetrack.models._given import require_module
 from statetrack.plugins import explain_mistake
@@ -197,8 +197,10 @@ def _shape(subject: _Subject) -> str:
                 f"words {list(shape)} give logits {list(logits.shape)}, and with "
                 f"{subject.num_labels} labels they are to be {list(expected)}"
             )
-        if not logits.is_floating_point() or not logits.isfinite().all():
-            raise Wrong(f"logits of words {list(shape)} are not finite floating-point numbers")
+        if not logits.is_floating_point():
+            raise Wrong(f"logits of words {list(shape)} are {logits.dtype}, no floating point")
+        if not logits.isfinite().all():
+            raise Wrong(f"logits of words {list(shape)} are not finite: {WHERE_NOT_FINITE}")
     if isinstance(subject.plain, SequenceModel) and subject.plain.computes_in_float32:
         subject.dtype = torch.float32
         return "checked in float32, in which parts of the model are always computed"

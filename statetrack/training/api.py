@@ -14,7 +14,7 @@ from typing import Any, Unpack
 import torch
 from torch import Tensor, nn
 
-from statetrack.errors import SettingsError, StatetrackWarning
+from statetrack.errors import WHERE_NOT_FINITE, SettingsError, StatetrackWarning
 from statetrack.models import SequenceModel, reading, require_module
 from statetrack.ops import choose_device, in_threads
 from statetrack.settings import build
@@ -191,8 +191,7 @@ def check_logits(model: nn.Module, task: Task, device: torch.device) -> None:
             )
         if not logits.isfinite().all():
             raise SettingsError(
-                "the module's logits are not finite with its initial weights: look at what it "
-                "divides by and exponentiates, or at how its weights are drawn"
+                f"the module's logits are not finite with its initial weights: {WHERE_NOT_FINITE}"
             )
         warn_of_later_symbols(model, symbols, num_symbols)
     finally:
