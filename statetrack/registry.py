@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -82,8 +81,7 @@ class Registry(Mapping[str, T], Generic[T]):
     def register(self, name: str) -> Callable[[T], T]:
         """A decorator that registers a component under `name`.
 
-        Raises `ValueError` for a name that is not printable, on one line, and for a class that has
-        abstract methods.
+        Raises `ValueError` for a name that is not printable, on one line.
         A name that `find` has given can be registered only by its own file or entry point.
         """
 
@@ -95,8 +93,6 @@ class Registry(Mapping[str, T], Generic[T]):
             taken = name in self._things or name in self.aliases
             if taken or (name in self._names() and not own):
                 raise ValueError(f"{self.kind} {name!r} is registered twice")
-            if missing := _undefined(thing):
-                raise ValueError(f"{self.kind} {name!r}: {missing}")
             self._things[name] = thing
             self._homes[name] = home
             return thing
@@ -171,15 +167,6 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __len__(self) -> int:
         return len({*self._things, *self._names()})
-
-
-def _undefined(thing: Any) -> str:
-    """Which abstract methods a class leaves undefined, and of which class; empty where none."""
-    if not inspect.isabstract(thing):
-        return ""
-    name = min(thing.__abstractmethods__)
-    asks = next(base for base in reversed(thing.__mro__) if name in vars(base))
-    return f"{thing.__name__} does not define `{name}`, which {asks.__name__} asks for"
 
 
 def modules_in(package: str) -> Mapping[str, Load]:

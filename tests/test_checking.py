@@ -241,6 +241,15 @@ def test_a_step_that_gives_no_pair_is_said_so() -> None:
     assert "TypeError: step gives a Tensor, and is to give a pair" in found["logits are [B, T, C]"]
 
 
+def test_a_method_that_is_missing_is_said_with_the_class_that_asks_for_it() -> None:
+    class WithoutAStep(Counter):
+        step = RecurrentModel.step
+
+    found = wrong(check_model(WithoutAStep, num_symbols=V, num_labels=C))
+    told = "it does not define `step`, which RecurrentModel asks for"
+    assert told in found["logits are [B, T, C]"]
+
+
 class StreamedAverages(Averages):
     """A module of no class of ours that reads piece by piece; its state is a dictionary."""
 

@@ -3,7 +3,6 @@
 import importlib.metadata
 import re
 import sys
-from abc import ABC, abstractmethod
 
 import pytest
 
@@ -69,20 +68,6 @@ def test_a_name_registered_twice_is_refused():
     with pytest.raises(ValueError, match="fruit 'apple' is registered twice"):
         fruit.register("apple")(2)
     assert fruit["apple"] == 1
-
-
-def test_a_class_with_an_abstract_method_is_refused_with_the_class_that_asks_for_it():
-    class Fruit(ABC):
-        @abstractmethod
-        def peel(self): ...
-
-    class Green(Fruit): ...
-
-    fruit, _ = registry()
-    told = "fruit 'apple': Green does not define `peel`, which Fruit asks for"
-    with pytest.raises(ValueError, match=told):
-        fruit.register("apple")(Green)
-    assert "apple" not in fruit
 
 
 def test_modules_are_found_by_place_and_private_ones_left_out():

@@ -13,8 +13,9 @@ B batch, T time, V symbols, C labels, H hidden, D embedding.
 from __future__ import annotations
 
 import abc
+import inspect
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, TypeAlias, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -53,6 +54,14 @@ class SequenceModel(nn.Module, abc.ABC):
     """The first version of statetrack that computed the same from the same weights."""
     computes_in_float32: ClassVar[bool] = False
     """Whether parts of it are computed in float32, whatever the type of its weights."""
+
+    def __new__(cls, *args: Any, **others: Any) -> Self:
+        """A model; raises `TypeError` for a class that leaves an abstract method undefined."""
+        if inspect.isabstract(cls):
+            name = min(cls.__abstractmethods__)
+            asks = next(base for base in reversed(cls.__mro__) if name in vars(base))
+            raise TypeError(f"it does not define `{name}`, which {asks.__name__} asks for")
+        return super().__new__(cls)
 
     def __init__(self, settings: Settings, *, num_symbols: int, num_labels: int) -> None:
         super().__init__()
