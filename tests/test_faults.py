@@ -19,7 +19,7 @@ import pytest
 
 from statetrack.cli import app
 from statetrack.data import FORMATS, Splits, draw_splits, read_dataset, write_dataset
-from statetrack.errors import RunError, StatetrackError, StatetrackWarning
+from statetrack.errors import DatasetError, RunError, StatetrackError, StatetrackWarning
 from statetrack.runs import Run, newest_run
 from statetrack.runs import run as runs
 from statetrack.spec import WordSpec, load_task
@@ -179,20 +179,28 @@ def test_a_run_that_is_killed_while_it_resumes_can_be_resumed(
 # --- a disk that fails ---
 
 
-def refusal(action: Callable[[], object]) -> str | None:
+def refusal(
+    action: Callable[[], object], error_kind: type[StatetrackError] = StatetrackError
+) -> str | None:
     """The message of the error or warning of an action, one line; None where there is none."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", StatetrackWarning)
         try:
             action()
             messages = [str(each.message) for each in told]
-        except StatetrackError as error:
+        except error_kind as error:
             messages = [str(error)]
     assert all(len(message.splitlines()) == 1 for message in messages)
     return messages[0] if messages else None
 
 
-def struck(action: Callable[[], object], folder: Path, kind: Kind, at: int) -> str:
+def struck(
+    action: Callable[[], object],
+    folder: Path,
+    kind: Kind,
+    at: int,
+    error_kind: type[StatetrackError] = StatetrackError,
+) -> str:
     """Let a fault strike an action at a point in a folder; what the action says of it.
 
     What kills does so in a process of its own.
@@ -200,7 +208,7 @@ def struck(action: Callable[[], object], folder: Path, kind: Kind, at: int) -> s
 
     def meet() -> str:
         with Faults(folder, Fault(kind), at) as disk:
-            said = refusal(action) or ""
+            said = refusal(action, error_kind) or ""
         assert len(disk.points) > at
         return said
 
@@ -536,7 +544,7 @@ def test_a_dataset_is_written_whole_or_not_at_all(
     for at in chosen(len(disk.points), request):
         inside = place / str(at)
         inside.mkdir()
-        struck(lambda inside=inside: write(inside / "data"), inside, kind, at)
+        struck(lambda inside=inside: write(inside / "data"), inside, kind, at, DatasetError)
         if kind != "kill":
             assert left_in(inside) <= {"data"}, disk.points[at]
         if not (inside / "data").exists():

@@ -526,13 +526,14 @@ class SweepProgress:
         """Look which points have begun, and how far the running ones are."""
         with self.lock:
             for each in self.waiting.values():
-                begun = runs.locking.time_of_point(each.folder.path)
-                if each.begun is None and begun >= self.since - 1:
+                if each.begun is None:
+                    begun = runs.locking.time_of_point(each.folder.path)
+                    if begun < self.since - 1:
+                        continue
                     each.begun = time.monotonic() - max(0.0, time.time() - begun)
                     self.first_begun = self.first_begun or each.begun
                     self.log(f"begins: {each.name}")
-                if each.begun is not None:
-                    each.step = runs.newest_step(each.folder.path)
+                each.step = runs.newest_step(each.folder.path)
 
     def end(self, done: sweep.Done) -> None:
         """Count what became of a point."""
