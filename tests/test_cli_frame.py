@@ -304,6 +304,17 @@ def test_the_package_runs_as_a_module_with_the_exit_code_of_the_program():
     assert done.returncode == 2 and "NAME" in done.stderr
 
 
+def test_the_end_of_the_program_looks_through_nothing_that_it_imported():
+    code = (
+        "import atexit, gc; from statetrack.cli.app import main\n"
+        "atexit.register(lambda: print('at the end', len(gc.get_objects())))\n"
+        "main()"
+    )
+    command = [sys.executable, "-c", code, "list", "models"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert int(done.stdout.rpartition("at the end ")[2]) < 1000
+
+
 def test_version_and_unknown_commands(capsys):
     assert app.run(["--version"]) == 0
     assert capsys.readouterr().out == f"statetrack {__version__}\n"

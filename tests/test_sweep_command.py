@@ -14,6 +14,7 @@ import pytest
 import yaml
 from rich.console import Console
 
+from statetrack import sweep
 from statetrack.cli import app
 from statetrack.cli._sweeping import SweepProgress, chosen_names, clock, models_of_rows
 from statetrack.cli.sweep import made_suite, settings_and_axes, task_names
@@ -24,6 +25,7 @@ from statetrack.sweep import (
     SUITES,
     SWEEP_FILE,
     Failed,
+    Local,
     PointResult,
     Suite,
     described,
@@ -330,6 +332,22 @@ def test_a_sweep_with_a_point_that_fails_has_the_exit_code_of_an_error(
     printed = capsys.readouterr()
     assert "failed: diagonal-real on parity: ValueError: no; its traceback is in " in printed.err
     assert "error.json" in printed.err and "diagonal-real" in printed.out
+
+
+def test_workers_begin_before_the_points_are_checked_and_for_no_dry_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    called: list[str] = []
+
+    def refuse(*given: object) -> None:
+        called.append("check")
+        raise StatetrackError("enough")
+
+    monkeypatch.setattr(Local, "prepare", lambda executor: called.append("begin"))
+    monkeypatch.setattr(sweep, "require_trainable", refuse)
+    command = ["sweep", "--model", "diagonal-real", "--task", "parity", *QUICK]
+    assert app.run(command) == app.run([*command, "--dry-run"]) == 1
+    assert called == ["begin", "check", "check"]
 
 
 @pytest.mark.parametrize(

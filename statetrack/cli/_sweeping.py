@@ -253,6 +253,8 @@ def run(given: Mapping[str, Any], **asked_for: Any) -> None:
     points = [point for point in every_point if point.row in rows and point.column in columns]
     trained = [point for point in points if runs.RunFolder(point.path).finished]
     if asked.dry_run or not (asked.finished or len(trained) == len(points)):
+        if not asked.dry_run:
+            executor.prepare()
         sweep.described(suite, asked.folder)  # which raises where no suite describes all runs
         for point in every_point:
             sweep.require_trainable(point)

@@ -116,7 +116,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without Unicode shows escapes
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    gc.freeze()  # the interpreter's end would look through all of torch, for half a second
+    sys.exit(code)
 
 
 def run(argv: Sequence[str]) -> int:

@@ -7,10 +7,8 @@ what was known by then, and no other. torch is not imported here.
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +16,7 @@ from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import statetrack
 from statetrack.algebra import Algebra, Prediction, analyse, merging_of
@@ -30,6 +28,7 @@ from statetrack.runs import append_to_file, load_given, locking, read_lines, rea
 from statetrack.settings import build
 from statetrack.sources import Automaton, machine_in
 from statetrack.spec import Task, load_task
+from statetrack.sweep.forking import forked_after
 from statetrack.sweep.machines import (
     AnswerRow,
     GroupRow,
@@ -38,9 +37,6 @@ from statetrack.sweep.machines import (
     MergingRow,
     WitnessRow,
 )
-
-if TYPE_CHECKING:  # Windows has only one of them
-    from multiprocessing.context import ForkServerContext, SpawnContext
 
 KEPT = "rows.jsonl"
 """The file of an atlas's folder that keeps its rows."""
@@ -155,7 +151,7 @@ def _in_processes(
     jobs: int,
     stop: Callable[[], bool],
 ) -> Iterator[MachineRow]:
-    context = _context()
+    context = forked_after(__name__)
     waiting = list(reversed(machines))
     running: dict[Connection, _Running] = {}
     try:
@@ -199,15 +195,6 @@ def _ended(one: _Running, limits: Limits) -> MachineRow:
     late = code is not None and code in {-number for number in _SIGNALS_OF_TIME}
     why = f"{limits.seconds} s were not enough" if late else f"its process ended with {code}"
     return replace(one.row, stopped=f"{one.row.stopped}: {why}")
-
-
-def _context() -> ForkServerContext | SpawnContext:
-    """Processes that begin with the program's modules, where the system can make such."""
-    if sys.platform == "win32":
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["statetrack.sweep.survey"])
-    return context
 
 
 def _has_limits() -> bool:

@@ -85,6 +85,9 @@ class Executor(Settings, ABC):
         """How many points run at the same time, as far as that is known before they do."""
         return 1
 
+    def prepare(self) -> None:
+        """Begin what takes seconds before the first point runs, beside what the caller does."""
+
     @abstractmethod
     def map(self, work: PointWork[P, D], points: Sequence[P], stop: Stop) -> Iterator[D]:
         """What became of each point, in the order in which they end.

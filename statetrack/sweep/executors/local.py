@@ -16,9 +16,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statetrack.errors import StatetrackWarning, TaskWarning
 from statetrack.settings import option
@@ -31,6 +30,13 @@ from statetrack.sweep.executors import (
     Stop,
     available_cores,
 )
+from statetrack.sweep.forking import begin_server, forked_after
+
+if TYPE_CHECKING:  # Windows has only one of them
+    from multiprocessing.context import ForkServerContext, SpawnContext
+
+READY = "statetrack.sweep.executors._ready"
+"""The module that workers begin with."""
 
 POLL = 0.2
 """Seconds between two questions whether to stop."""
@@ -64,6 +70,12 @@ class Local(Executor):
     def num_at_once(self) -> int:
         """The number of processes."""
         return self.jobs or available_cores()
+
+    def prepare(self) -> None:
+        """Begin the process that workers are forked from, whose imports take seconds."""
+        if self.num_at_once > 1 and sys.platform == "linux":
+            with _deaf_to_signals():
+                begin_server(READY)
 
     def map(self, work: PointWork[P, D], points: Sequence[P], stop: Stop) -> Iterator[D]:
         """What became of each point. No process is left behind, even where this one is killed."""
@@ -130,12 +142,10 @@ def _in_parallel(work: PointWork[P, D], points: Sequence[P], jobs: int, stop: St
 
 
 def _context() -> ForkServerContext | SpawnContext:
-    """How workers begin: forked from a process with all imports, where the system can do that."""
+    """How workers begin: forked with all imports; macOS cannot fork a process with torch."""
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["statetrack.sweep.executors._ready"])
-    return context
+    return forked_after(READY)
 
 
 def _end(workers: set[BaseProcess]) -> None:
