@@ -379,18 +379,29 @@ def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(
     assert_same_run(straight, finish(Run.resume(tmp_path / "stopped")))
 
 
-def test_a_checkpoint_is_also_written_when_the_last_one_is_old(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    times: list[int] = []
-    run = start(experiment_of(checkpoint_every=0), tmp_path / "run")
+@pytest.fixture
+def times(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The steps at which checkpoints are written."""
+    steps: list[int] = []
     write = files.StateFile.write
 
     def watched(file: files.StateFile, path: Path, state: Any, identity: Any) -> None:
-        times.append(state["trainer"]["step"])
+        steps.append(state["trainer"]["step"])
         write(file, path, state, identity)
 
     monkeypatch.setattr(files.StateFile, "write", watched)
+    return steps
+
+
+def test_one_checkpoint_is_written_of_a_step(tmp_path: Path, times: list[int]) -> None:
+    trained(tmp_path / "run", loss="squared-error", finish="exact")
+    assert times == [20, 40, 60]
+
+
+def test_a_checkpoint_is_also_written_when_the_last_one_is_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: list[int]
+) -> None:
+    run = start(experiment_of(checkpoint_every=0), tmp_path / "run")
     clock = count(100.0, 4.0)
     monkeypatch.setattr("statetrack.runs.run.time.perf_counter", lambda: next(clock))
     for _ in run.train(checkpoint_seconds=10.0):

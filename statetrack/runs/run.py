@@ -359,7 +359,7 @@ class Run(RunFacts):
                 self._finish(trainer, time.perf_counter() - started, identity)
                 raise
             due = settings.checkpoint_every and trainer.step % settings.checkpoint_every == 0
-            due = due or time.perf_counter() - saved >= checkpoint_seconds
+            due = not kept and (due or time.perf_counter() - saved >= checkpoint_seconds)
             stopping = stop()
             if (due or stopping) and not trainer.finished:
                 save()
