@@ -14,7 +14,7 @@ import importlib.util
 import sys
 import traceback
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,10 +41,14 @@ class PluginFiles:
 
 @dataclass(frozen=True)
 class _Plugin:
-    """A plugin that was imported, and the modules of its folder that it imported, by name."""
+    """A plugin that was imported, and the modules of its folder that it imported, by name.
+
+    `seen` are the names of all modules that were looked at for it.
+    """
 
     files: PluginFiles
     beside: dict[str, Path]
+    seen: set[str]
 
     @property
     def folder(self) -> Path:
@@ -103,12 +107,12 @@ def _load(file: Path, here: str, importing: AbstractContextManager[None]) -> Non
         with importing, redirect_stdout(sys.stderr):
             spec.loader.exec_module(module)
     except BaseException as error:
-        for new in {name, *_modules_in(file.parent)} - before:
+        for new in {name, *_modules_in(file.parent, sys.modules.keys() - before)}:
             del sys.modules[new]
         if not isinstance(error, (Exception, SystemExit)):
             raise  # an interruption
         raise SettingsError(f"{here}: cannot be imported: {_reason(error, file.parent)}") from error
-    _PLUGINS[name] = _Plugin(PluginFiles(file, {file.name: text}), {})
+    _PLUGINS[name] = _Plugin(PluginFiles(file, {file.name: text}), {}, set())
     _note_modules(_PLUGINS[name])
 
 
@@ -128,7 +132,9 @@ def plugin_of(home: str) -> PluginFiles | None:
 
 def _note_modules(plugin: _Plugin) -> None:
     """Add the modules of a plugin's folder that were imported by now, with their texts."""
-    for name, file in sorted(_modules_in(plugin.folder).items()):
+    new = sys.modules.keys() - plugin.seen
+    plugin.seen.update(new)
+    for name, file in sorted(_modules_in(plugin.folder, new).items()):
         place = file.relative_to(plugin.folder).as_posix()
         if place not in plugin.files.texts:
             plugin.files.texts[place] = file.read_bytes()
@@ -198,14 +204,17 @@ def _places(module: str, folder: Path) -> tuple[Path, Path]:
     return place.with_name(f"{place.name}.py"), place / "__init__.py"
 
 
-def _modules_in(folder: Path) -> dict[str, Path]:
-    """The imported modules whose files are in a folder and match their names; not statetrack."""
-    files = {name: getattr(module, "__file__", None) for name, module in [*sys.modules.items()]}
+def _modules_in(folder: Path, names: Iterable[str]) -> dict[str, Path]:
+    """Those of the imported modules whose files are in a folder and match their names.
+
+    None of them is of statetrack.
+    """
+    inside = str(folder)
     return {
         name: Path(file)
-        for name, file in files.items()
-        if file is not None
-        and file.startswith(str(folder))
+        for name in names
+        if (file := getattr(sys.modules.get(name), "__file__", None)) is not None
+        and file.startswith(inside)
         and name.partition(".")[0] != "statetrack"
         and Path(file) in _places(name, folder)
     }

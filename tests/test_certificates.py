@@ -15,7 +15,14 @@ import statetrack as st
 from statetrack.evidence import Certificate, SearchBudget, Subject
 from statetrack.evidence.certificate.arithmetic import arithmetic_of
 from statetrack.evidence.certificate.centres import Edges, find_centres
-from statetrack.evidence.certificate.splitting import Subspace, gain_of_magnitudes
+from statetrack.evidence.certificate.linear import compare
+from statetrack.evidence.certificate.splitting import (
+    Splitting,
+    Subspace,
+    gain_of_magnitudes,
+    splittings,
+)
+from statetrack.models import LinearModel
 from statetrack.sources import Automaton, Integers
 from tests.exact_models import factored, in_blocks, one_hot, put, rotating, rotating_in_factors
 
@@ -125,6 +132,23 @@ def test_what_is_rounded_is_within_the_gain_of_its_magnitudes_in_every_norm() ->
         images = target.size(np.moveaxis(matrices @ (abs(vectors) / source.size(vectors)), 0, 1))
         assert images.max() <= bound * (1 + 1e-12)
         assert bound <= 3 * images.max() + 1e-12
+
+
+def test_parts_in_another_order_add_the_same_to_each_other() -> None:
+    model = st.make_model("diagonal-real", "parity", hidden=5)
+    automaton = st.load_task("parity").source.automaton
+    assert isinstance(model, LinearModel) and automaton is not None
+    transitions, arithmetic = Edges.of(automaton, minimal=True), arithmetic_of(model).executed
+    matrices = arithmetic.matrices
+    centres = find_centres(matrices, arithmetic.first, transitions, budget=SearchBudget(BUDGET))
+    splitting = next(splittings(centres, arithmetic.blocks, matrices, None, 1e-9))
+    last, *others = splitting.parts[::-1]
+    gains, rolled = (
+        compare(arithmetic, centres, transitions, each).gains
+        for each in (splitting, Splitting([last, *others[::-1]], "with the last one first"))
+    )
+    assert len(splitting.parts) == 5 and (gains > 0).all()
+    assert np.allclose(np.roll(gains, 1, (0, 1)), rolled, rtol=1e-6, atol=0)
 
 
 def test_coordinates_that_stay_zero_cost_no_work() -> None:

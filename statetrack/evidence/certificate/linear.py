@@ -413,7 +413,7 @@ def compare(
     first = [_size(part, start, arithmetic.first_rounding[None], defect)[0] for part in parts]
     gains = np.zeros((len(parts), len(parts)))
     for place, part in enumerate(parts):
-        gains[:, place] = _gains(part, parts, arithmetic, defect, transitions)
+        gains[:, place] = _gains(part, splitting, arithmetic, transitions)
     margins, costs, labels = _readouts(arithmetic, centres, transitions, parts)
     found = ComparisonSystem(
         gains=gains * UP,
@@ -438,9 +438,8 @@ def _size(part: Subspace, vectors: Floats, spread: Floats, defect: Floats) -> Fl
 
 def _gains(
     part: Subspace,
-    parts: Sequence[Subspace],
+    splitting: Splitting,
     arithmetic: Arithmetic,
-    defect: Floats,
     transitions: Edges,
 ) -> Floats:
     """What one step makes of a unit of one part, in every part: [k].
@@ -450,24 +449,24 @@ def _gains(
     images = arithmetic.matrices @ part.columns  # [V, n, d]
     # how far the image of U w may be off, over all |w| = 1, and by |w| coordinate by coordinate
     reach, sizes = part.reach[:, None], abs(part.columns)
-    together = _off(arithmetic, part.dual(images)[..., None], reach, defect)
-    apart = _off(arithmetic, abs(images), sizes, defect)
+    together = _off(arithmetic, part.dual(images)[..., None], reach, splitting.defect)
+    apart = _off(arithmetic, abs(images), sizes, splitting.defect)
+    found = np.empty(len(splitting.parts))
+    for places, other, coordinates in splitting.alike:
+        off = other.size(np.moveaxis(coordinates @ together[..., 0].T, 1, 0)).max(-1)
+        each = gain_of_magnitudes(coordinates[:, None] @ apart, part, other)
+        found[places] = np.where(each < off, each, off)
     source, symbol, target = transitions.source, transitions.symbol, transitions.target
     if part.centres:
         images[symbol, :, source] -= part.columns[:, target].T
-    touched = images.any((0, 2))
-    found = np.zeros(len(parts))
-    for place, other in enumerate(parts):
-        coordinates = abs(other.coordinates)
-        rounded = float(other.size(coordinates @ together[..., 0].T).max())
-        rounded = min(rounded, gain_of_magnitudes(coordinates @ apart, part, other))
-        if other is not part and not other.coordinates[:, touched].any():
-            found[place] = rounded
+    touched = splitting.reads @ images.any((0, 2))
+    for place, other in enumerate(splitting.parts):
+        if other is not part and not touched[place]:
             continue
         inside = other.coordinates @ images  # [V, d', d]
         if part.centres and other is part:
             inside[symbol, target, source] += 1
-        found[place] = gain(inside, part, other) + rounded
+        found[place] += gain(inside, part, other)
     return found
 
 

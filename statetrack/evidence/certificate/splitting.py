@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from statetrack.evidence.certificate.arithmetic import OWN
 from statetrack.sources import Floats
@@ -78,15 +79,20 @@ def gain(matrices: Floats, source: Subspace, target: Subspace) -> float:
     return float(np.sqrt(np.square(matrices).sum(-1)).sum(-1).max())
 
 
-def gain_of_magnitudes(matrices: Floats, source: Subspace, target: Subspace) -> float:
-    """The same of nonnegative matrices, without singular values.
+def gain_of_magnitudes(matrices: Floats, source: Subspace, target: Subspace) -> Floats:
+    """The same of nonnegative matrices [..., V, d_target, d_source]: [...].
 
-    A norm 2 is at most the root of the largest sum of a row and the largest of a column.
+    Without singular values: a norm 2 is at most the root of the largest sum of a row and the
+    largest of a column.
     """
-    if source.norm == 2 == target.norm:
-        rows, columns = matrices.sum(-1).max(-1), matrices.sum(-2).max(-1)
-        return float(np.sqrt(rows * columns).max())
-    return gain(matrices, source, target)
+    sizes: Floats
+    if source.norm == 1:
+        sizes = target.size(np.moveaxis(matrices, -2, 0)).max(-1)
+    elif target.norm == 1:
+        sizes = np.sqrt(np.square(matrices).sum(-1)).sum(-1)
+    else:
+        sizes = np.sqrt(matrices.sum(-1).max(-1) * matrices.sum(-2).max(-1))
+    return np.asarray(sizes.max(-1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +101,22 @@ class Splitting:
 
     parts: Sequence[Subspace]
     name: str
+
+    @cached_property
+    def alike(self) -> list[tuple[list[int], Subspace, Floats]]:
+        """The places of parts of one norm and width, the first of these, and their |K_j|."""
+        places: dict[tuple[int, int], list[int]] = {}
+        for place, part in enumerate(self.parts):
+            places.setdefault((part.norm, len(part.coordinates)), []).append(place)
+        return [
+            (own, self.parts[own[0]], abs(np.stack([self.parts[j].coordinates for j in own])))
+            for own in places.values()
+        ]
+
+    @cached_property
+    def reads(self) -> NDArray[np.bool_]:
+        """Which coordinates of the state each part depends on: [k, n]."""
+        return np.array([part.coordinates.any(0) for part in self.parts])
 
     @cached_property
     def defect(self) -> Floats:
