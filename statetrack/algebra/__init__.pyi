@@ -42,9 +42,7 @@ from .prediction import Prediction as Prediction
 from .prediction import Size as Size
 from .prediction import Witness as Witness
 from .prediction import Word as Word
-from .rational_spaces import narrowest_rational as narrowest_rational
 from .rational_spaces import rational_functions as rational_functions
-from .rational_spaces import smallest_rational_blocks as smallest_rational_blocks
 from .recurrences.alternating import Alternating as Alternating
 from .recurrences.base import LinearRecurrence as LinearRecurrence
 from .recurrences.base import Recurrence as Recurrence

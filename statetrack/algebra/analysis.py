@@ -46,6 +46,7 @@ from statetrack.algebra.monoid_facts import (
     facts_of_images,
     facts_of_listed,
 )
+from statetrack.algebra.rational_spaces import narrowest_rational, smallest_rational_blocks
 from statetrack.algebra.representations import MOST_STATES, Irreducibles, irreducibles_of
 from statetrack.algebra.separation import Labels, noise_horizon, rounding_horizon
 from statetrack.algebra.smallest_spaces import ChosenSpace, StateSpace, state_space
@@ -237,6 +238,16 @@ class Algebra:
         bound = self.width_bounds.block
         search = FunctionSpaces.of_smallest_blocks
         return best_construction(search, self._completed, bound, below) or self.narrowest
+
+    @cached_property
+    def narrowest_rational(self) -> ChosenFunctions | None:
+        """The rational space of the smallest dimension that was found; None of too many states."""
+        return narrowest_rational(self.machine)
+
+    @cached_property
+    def smallest_rational_blocks(self) -> ChosenFunctions | None:
+        """The rational spaces of the smallest blocks that were found; None of too many states."""
+        return smallest_rational_blocks(self.machine)
 
     @cached_property
     def num_moves(self) -> int:

@@ -171,9 +171,15 @@ def extended(space: tuple[Integers, Integers], row: Integers) -> tuple[Integers,
     basis, pivots = space
     left = outside(row[None], space)[0]
     pivot = int(np.flatnonzero(left)[0])
-    left = left * pow(int(left[pivot]), -1, PRIME) % PRIME
+    left = from_one(left)
     basis = (basis - basis[:, pivot][:, None] * left) % PRIME
     return np.vstack([basis, left[None]]), np.append(pivots, pivot)
+
+
+def from_one(residues: Integers) -> Integers:
+    """The multiple of residues `[n]`, not all of them 0, whose first number is 1."""
+    scaled: Integers = residues * pow(int(residues[np.flatnonzero(residues)[0]]), -1, PRIME) % PRIME
+    return scaled
 
 
 def outside(rows: Integers, space: tuple[Integers, Integers]) -> Integers:

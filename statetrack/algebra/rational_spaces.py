@@ -42,6 +42,7 @@ from statetrack.algebra.lattices import (
     as_integers,
     echelon,
     extended,
+    from_one,
     null_space,
     outside,
     product,
@@ -228,14 +229,17 @@ class RationalSpaces(FunctionSpaces):
         fresh = ambient[_independent(outside(ambient, below))]
         if not len(fresh):
             return
-        done: set[bytes] = set()
+        followed: set[bytes] = set()
+        spans: set[bytes] = set()
         for vector in self._special(fresh, below, draw):
-            if vector.tobytes() in done or not outside(vector[None], below).any():
+            beyond = outside(vector[None], below)[0]
+            if not beyond.any() or (line := from_one(beyond).tobytes()) in followed:
                 continue
-            done.add(vector.tobytes())
+            followed.add(line)
             larger = self._closed_over(space, vector, most)
-            if larger is None:
+            if larger is None or (span := echelon(larger)[0].tobytes()) in spans:
                 continue
+            spans.add(span)
             try:
                 yield saturated(larger)
                 if len(space) and self._all_permute:

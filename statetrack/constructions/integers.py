@@ -23,9 +23,7 @@ from statetrack.algebra import (
     Machine,
     action_on,
     echelon_rows,
-    narrowest_rational,
     rational_functions,
-    smallest_rational_blocks,
 )
 from statetrack.constructions.case import Case, NotBuilt
 from statetrack.constructions.readouts import separate
@@ -48,14 +46,14 @@ KEPT = 0.8
 
 def smallest_integers(algebra: Algebra) -> LinearRepresentation:
     """The smallest representation by integers that is found: at most states as unit vectors."""
-    found = _of_functions(narrowest_rational(algebra.machine), algebra)
+    found = _of_functions(algebra.narrowest_rational, algebra)
     return min([one_hot(algebra), *found], key=lambda each: each.size)
 
 
 def smallest_integer_blocks(algebra: Algebra) -> list[LinearRepresentation]:
     """Representations by integers whose largest is as small as is found."""
     whole = one_hot(algebra)
-    found = _of_functions(smallest_rational_blocks(algebra.machine), algebra)
+    found = _of_functions(algebra.smallest_rational_blocks, algebra)
     return found if found and max(each.size for each in found) <= whole.size else [whole]
 
 

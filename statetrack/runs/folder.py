@@ -243,10 +243,8 @@ class RunFolder:
 
     def cut_metrics(self, step: int) -> None:
         """Remove the records after a step, which training will write again."""
-        rows, records = files.METRICS.plain_rows(self.path), self.read(files.METRICS)
-        if any(record.step > step for record in records):
-            pairs = zip(rows, records, strict=True)
-            files.METRICS.write(self.path, [row for row, record in pairs if record.step <= step])
+        rows = zip(files.METRICS.plain_rows(self.path), self.read(files.METRICS), strict=True)
+        files.METRICS.write(self.path, [row for row, record in rows if record.step <= step])
 
     def evaluations(self) -> list[EvaluationRow]:
         """The rows of eval.jsonl about the weights that the run has now, in their order.

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 from statetrack.audit import Shortcuts, best_by_length, draw_tests
 from statetrack.data import BatchStream
+from statetrack.sources import Batch
 from statetrack.spec import Task
 from statetrack.training import TaskWords
 
@@ -51,4 +54,20 @@ def _fitted(words: TaskWords, stream: BatchStream) -> Shortcuts | None:
     """The shortcuts of a run's training words; None where no position of them is scored."""
     num_words = max(1, min(FITTED_WORDS, FITTED_SYMBOLS // words.lengths.longest))
     drawn = stream.block(0, 1, num_words)[0]
-    return Shortcuts(drawn) if drawn.scored.any() else None
+    arrays = drawn.symbols, drawn.labels, drawn.scored, drawn.lengths
+    content = tuple((array.dtype.str, array.shape, array.tobytes()) for array in arrays)
+    return _fitted_on(_Drawn(content, drawn)) if drawn.scored.any() else None
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """Words, equal to all that hold the same symbols and labels."""
+
+    content: tuple[tuple[str, tuple[int, ...], bytes], ...]
+    words: Batch = field(compare=False)
+
+
+@lru_cache(maxsize=4)
+def _fitted_on(drawn: _Drawn) -> Shortcuts:
+    """Runs of several models, and a run and its test, are trained on the same words."""
+    return Shortcuts(drawn.words)
