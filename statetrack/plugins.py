@@ -209,13 +209,15 @@ def _modules_in(folder: Path, names: Iterable[str]) -> dict[str, Path]:
 
     None of them is of statetrack.
     """
-    inside = str(folder)
+    try:
+        there = {place.stem for place in folder.iterdir()} - {"statetrack"}
+    except OSError:  # nothing is imported from a folder that cannot be listed
+        return {}
     return {
         name: Path(file)
         for name in names
-        if (file := getattr(sys.modules.get(name), "__file__", None)) is not None
-        and file.startswith(inside)
-        and name.partition(".")[0] != "statetrack"
+        if name.partition(".")[0] in there
+        and (file := getattr(sys.modules.get(name), "__file__", None)) is not None
         and Path(file) in _places(name, folder)
     }
 

@@ -338,3 +338,10 @@ def test_both_ways_to_minimise_find_the_same_partition(monkeypatch):
         monkeypatch.setattr(graphs, "MOST_ROUNDS", 0)
         assert graphs.coarsest_partition(delta, first).tolist() == by_rounds
         monkeypatch.undo()
+
+
+def test_states_that_the_first_of_many_symbols_alone_tells_apart_are_not_merged():
+    line = np.minimum(np.arange(16) + 1, 15)[:, None]
+    delta = np.hstack([line, np.zeros((16, 39), np.int64)])
+    found = graphs.coarsest_partition(delta, 1 * (np.arange(16) == 15))
+    assert found.tolist() == list(range(16))

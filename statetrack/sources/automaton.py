@@ -573,9 +573,8 @@ def _names(given: Sequence[str] | None, count: int, what: str) -> tuple[str, ...
 
 
 def _check_targets(table: Integers, states: tuple[str, ...], symbols: tuple[str, ...]) -> None:
-    wrong = np.argwhere((table < 0) | (table >= len(states)))
-    if len(wrong):
-        state, symbol = wrong[0]
+    if table.min() < 0 or table.max() >= len(states):
+        state, symbol = np.argwhere((table < 0) | (table >= len(states)))[0]
         raise TaskError(
             f"state '{states[state]}': symbol '{symbols[symbol]}' leads to state "
             f"{table[state, symbol]}, but there are {len(states)}, counted from 0"
@@ -655,8 +654,11 @@ def _normalised(
 
 
 def _check_asked(table: Integers, start: int, allowed: Booleans, scored: Booleans) -> None:
-    drawn = reachable(table, start, allowed)
     entered = np.zeros(len(table), bool)
-    entered[table[drawn][allowed[drawn]]] = True
+    if allowed.all():
+        entered[table.ravel()] = True  # words reach every state
+    else:
+        drawn = reachable(table, start, allowed)
+        entered[table[drawn][allowed[drawn]]] = True
     if not (entered & scored).any():
         raise TaskError("scored: no word that can be drawn leads to a state whose label is asked")

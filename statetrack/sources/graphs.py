@@ -20,6 +20,8 @@ Symbol = TypeVar("Symbol")
 
 MOST_ROUNDS = 100
 """Rounds of Moore's algorithm before Hopcroft's takes over."""
+MOST_NUMBERS = 2**62
+"""Numbers of several digits stay below this: they fit into 64 bits."""
 
 
 class BreadthFirst(Generic[Node]):
@@ -108,15 +110,17 @@ def distances(successors: Integers, begin: Integers, allowed: Booleans | None = 
 
     `successors [N, K]` are the points that K maps lead to, `allowed [N, K]` those that may be used.
     """
-    found = np.full(len(successors), -1)
+    found, place = np.full(len(successors), -1), np.empty(len(successors), np.int64)
     found[begin] = length = 0
     while begin.size:
         # the work of a round is that of its points, for a chain has as many rounds as points
         targets = successors[begin]
         reached = targets.ravel() if allowed is None else targets[allowed[begin]]
-        new = reached[found[reached] < 0]
-        begin, length = np.unique(new) if len(new) > 1 else new, length + 1
+        begin, length = reached[found[reached] < 0], length + 1
         found[begin] = length
+        if len(begin) > 1:
+            place[begin] = np.arange(len(begin))
+            begin = begin[place[begin] == np.arange(len(begin))]  # each once
     return found
 
 
@@ -349,13 +353,23 @@ def coarsest_partition(delta: Integers, blocks: Integers) -> Integers:
     long, and is left to Hopcroft's.
     """
     for _ in range(MOST_ROUNDS):
-        finer = blocks
-        for targets in delta.T:
-            finer = paired(finer, blocks[targets])
+        finer = _split_once(delta, blocks)
         if finer.max() == blocks.max():
             return finer
         blocks = finer
     return numbered(_split(delta, blocks))
+
+
+def _split_once(delta: Integers, blocks: Integers) -> Integers:
+    """Blocks split by the blocks that every symbol leads to: of one state, digits of one number."""
+    base = int(blocks.max()) + 1
+    found, bound = blocks, base
+    for targets in delta.T:
+        if bound * base > MOST_NUMBERS:
+            found = numbered(found)
+            bound = int(found.max()) + 1
+        found, bound = found * base + blocks[targets], bound * base
+    return numbered(found)
 
 
 def _split(delta: Integers, blocks: Integers) -> Integers:
