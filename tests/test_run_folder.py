@@ -32,6 +32,7 @@ from statetrack.models import MODELS
 from statetrack.runs import (
     EvaluationRow,
     Run,
+    RunFacts,
     RunFolder,
     disk,
     files,
@@ -769,6 +770,15 @@ def small_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, bool]]:
 
     monkeypatch.setattr(os, "fsync", fsync)
     yield state
+
+
+def test_facts_of_a_run_are_those_of_when_they_were_read(tmp_path: Path, finished: Path) -> None:
+    run = Run.open(shutil.copytree(finished, tmp_path / "run"))
+    facts = RunFacts.read(run.path)
+    rows = facts.rows
+    added = list(run.score([4], num_words=3))
+    assert facts.rows == rows and added and run.rows == [*rows, *added]
+    assert RunFacts.read(run.path).rows == run.rows
 
 
 def test_training_on_a_full_disk_stops_with_its_last_checkpoint_and_can_go_on(

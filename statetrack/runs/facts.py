@@ -8,16 +8,16 @@ is read, so that a list of many runs does without it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from statetrack.errors import RunError, StatetrackError, TaskError, setting
 from statetrack.evidence import Bracket, Evidence, word_text
 from statetrack.evidence import Verdict as Proven
 from statetrack.runs import files
-from statetrack.runs.folder import RunFolder
+from statetrack.runs.folder import Readable, RunFolder
 from statetrack.runs.rows import EvaluationRow, EvidenceRow, Outcome, Summary, known_evidence
 from statetrack.scoring import horizon
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from statetrack.runs.tensors import Unfinished
     from statetrack.spec import Task, WordSpec
     from statetrack.training import Record, Replica, TaskWords
+
+T = TypeVar("T")
 
 State = Literal["finished", "unfinished", "diverged"]
 
@@ -155,6 +157,20 @@ class Algebras:
         return self._identified[key]
 
 
+@dataclass(frozen=True)
+class _ReadOnce(RunFolder):
+    """A run on disk that is looked at as it is now: each of its files is read once."""
+
+    _held: dict[object, Any] = field(default_factory=dict, compare=False)
+
+    def read(self, file: Readable[T]) -> T:
+        """What a file of the run holds, which is not to be changed."""
+        if file not in self._held:
+            self._held[file] = super().read(file)
+        found: T = self._held[file]
+        return found
+
+
 class RunFacts:
     """The settings, the task, the outcome, the scores and the evidence of a run.
 
@@ -170,14 +186,14 @@ class RunFacts:
 
     @classmethod
     def read(cls, path: Path | str, algebras: Algebras | None = None) -> RunFacts:
-        """The run of an existing folder, whose settings and task are known.
+        """The run of an existing folder as it is now, whose settings and task are known.
 
         Raises `RunError` where the folder is not a run, and where the names that it needs are
         registered by its own plugin alone.
         """
         from statetrack.runs.plugins import load_plugins
 
-        folder = RunFolder.open(Path(path))
+        folder = _ReadOnce.open(Path(path))
         load_plugins(folder, trust=False)
         run = RunFacts(folder, algebras)
         _ = run.experiment, run.task
