@@ -31,8 +31,8 @@ from .kinds.representation import Representation as Representation
 from .kinds.representation import Spectrum as Spectrum
 from .kinds.step_eigenvalues import RealisedEigenvalues as RealisedEigenvalues
 from .kinds.trajectory import Along as Along
-from .kinds.trajectory import Trajectory as Trajectory
 from .kinds.trajectory import Traced as Traced
+from .kinds.trajectory import Trajectory as Trajectory
 from .kinds.worst_case import NONE_FAILS as NONE_FAILS
 from .kinds.worst_case import NONE_TRIED as NONE_TRIED
 from .kinds.worst_case import Expected as Expected

@@ -24,7 +24,7 @@ from statetrack.algebra import Machine, needed_machine
 from statetrack.errors import SettingsError
 from statetrack.evaluation import CHUNK
 from statetrack.evidence.budget import SearchBudget
-from statetrack.evidence.kinds.trajectory import Along, Trajectory, Traced
+from statetrack.evidence.kinds.trajectory import Along, Traced, Trajectory
 from statetrack.evidence.subject import Subject
 from statetrack.evidence.words import Word, shortest_words
 from statetrack.sources import Floats
@@ -48,7 +48,7 @@ class _Start:
     word: Word
 
 
-class _Followed:
+class _Course:
     """The states of one word after so many repetitions, and its first wrong answer."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class _Followed:
         self.first_error: int | None = None
 
 
-Seen = Mapping[_Start, _Followed]
+Seen = Mapping[_Start, _Course]
 
 
 def find_trajectory(
@@ -80,7 +80,7 @@ def find_trajectory(
     groups: dict[tuple[int, int], list[_Start]] = defaultdict(list)
     for start in starts:
         groups[len(start.word), len(start.again)].append(start)
-    seen = {start: _Followed() for start in starts}
+    seen = {start: _Course() for start in starts}
     complete = [_read(subject, machine, group, seen, times, budget) for group in groups.values()]
     words = list(dict.fromkeys(start.again for start in starts))
     found = [_along(word, machine, seen, times) for word in words]
