@@ -3,7 +3,7 @@
     python docs/drawings.py
 
 `figures/overview.svg` shows the rows of `figures/overview.json`, which `statetrack eval --json`
-printed, with what `predict` says of each model. The others show tables of `results.md`.
+printed, with what `predict` says of each model. The others show suites of `recorded`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,12 +23,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from statetrack.pictures import Choice, Look, draw_report, draw_task
 from statetrack.predicting import predict
 from statetrack.report import Entry, Report
+from statetrack.report.recorded import RecordedTable
 from statetrack.runs import EvaluationRow
-from statetrack.scoring import rescale, wilson
-from statetrack.spec import load_task
+from statetrack.spec import WordSpec, load_task
+from statetrack.sweep import Point
 
 DOCS = Path(__file__).parent
-FIGURES = DOCS / "figures"
+FIGURES, RECORDED = DOCS / "figures", DOCS / "recorded"
 ROWS = FIGURES / "overview.json"
 
 LOOK = Look(width=6.75, style="paper", title="")
@@ -119,39 +120,53 @@ class Part(NamedTuple):
 # --- the pictures of results ---
 
 
-class Recorded(NamedTuple):
-    """A table of `results.md` that is drawn: under which heading, and what stands in the text."""
+class Picture(NamedTuple):
+    """The recorded suites that a picture shows, of which of their columns, and how."""
 
-    heading: str
+    suites: tuple[str, ...]
     kind: str
-    length: int
-    words: int
-    trained_to: int
+    columns: tuple[str, ...] = ()
 
 
-PICTURES: Mapping[str, Recorded] = {
-    "hierarchy": Recorded("The hierarchy", "heat", 500, 2000, 10),
-    "groups": Recorded("The smallest block that carries a group", "heat", 500, 2000, 10),
-    "householder": Recorded("How many Householder factors a group takes", "length", 20, 2000, 10),
-    "parity": Recorded("Negative eigenvalues and parity", "length", 256, 1000, 40),
+PICTURES: Mapping[str, Picture] = {
+    "hierarchy": Picture(("hierarchy",), "heat"),
+    "groups": Picture(("groups",), "heat"),
+    "householder": Picture(("householder-factors", "householder-factors-s5"), "length"),
+    "parity": Picture(("negative-eigenvalues",), "length", ("parity",)),
 }
 """By the name of the file."""
 
 
-def section(page: str, heading: str) -> str:
-    """The text under a heading of the second level."""
-    found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", page, re.M | re.S)
-    assert found is not None, heading
-    return found[1]
-
-
-def tables(text: str) -> Iterator[list[dict[str, str]]]:
-    """The tables of a text, row by row."""
-    for table in re.findall(r"^(\|.*\n\| ?-.*\n(?:\|.*\n)+)", text, re.M):
-        head, _, *lines = (
-            [c.strip() for c in line.split("|")[1:-1]] for line in table.splitlines()
+def recorded_report(picture: Picture) -> Report:
+    """The cells of recorded suites: accuracies of all replicas, by length."""
+    tables = [RecordedTable.read(RECORDED / f"{name}.json") for name in picture.suites]
+    points = {(point.row, point.column): point for table in tables for point in table.points}
+    entries = [
+        Entry(
+            row=result.row,
+            column=result.column,
+            run=Path(),
+            state="finished",
+            model=result.row,
+            task=result.column,
+            settings={},
+            rows=tuple(dict.fromkeys(result.every_row)),
+            replicas=result.replicas,
+            trained_to=_trained_to(points[result.row, result.column]),
         )
-        yield [dict(zip(head, line, strict=True)) for line in lines]
+        for table in tables
+        for result in table.results
+        if not picture.columns or result.column in picture.columns
+    ]
+    return report_of("", entries, tables[0].suite_now.length)
+
+
+def _trained_to(point: Point) -> int:
+    data = point.experiment.data
+    words = WordSpec.of(
+        load_task(data.task), train_length=data.train_length, supervision=data.supervision
+    )
+    return words.lengths.longest
 
 
 def report_of(title: str, entries: Sequence[Entry], length: int) -> Report:
@@ -165,96 +180,29 @@ def report_of(title: str, entries: Sequence[Entry], length: int) -> Report:
     )
 
 
-def recorded_report(page: str, picture: Recorded) -> Report:
-    """The tables under a heading: accuracies of all replicas, at one length and by length."""
-    found = list(tables(section(page, picture.heading)))
-    cells = [row for table in found if "all replicas" in table[0] for row in table]
-    by_length = {
-        (row["task"], row["model"]): row
-        for table in found
-        if "20" in table[0] or "64" in table[0]
-        for row in table
-    }
-    entries = []
-    for cell in cells:
-        values = [float(value) for value in cell["all replicas"].split()]
-        selected = values.index(float(cell["selected"]))
-        right = int(cell["right"].split("/")[0])
-        lengths = {picture.length: values}
-        for key, text in by_length.get((cell["task"], cell["model"]), {}).items():
-            if key.isdigit():
-                lengths[int(key)] = [float(value) for value in text.split()]
-        entries.append(
-            Entry(
-                row=cell["model"],
-                column=cell["task"],
-                run=Path(),
-                state="finished",
-                model=cell["model"],
-                task=cell["task"],
-                settings={},
-                rows=tuple(_rows(lengths, selected, right, float(cell["floor"]), picture)),
-                replicas=len(values),
-                trained_to=picture.trained_to,
-            )
-        )
-    return report_of("", entries, picture.length)
-
-
-def _rows(
-    lengths: Mapping[int, Sequence[float]],
-    selected: int,
-    right: int,
-    floor: float,
-    picture: Recorded,
-) -> Iterator[EvaluationRow]:
-    for length, values in sorted(lengths.items()):
-        best = sorted(range(len(values)), key=lambda replica, of=values: -of[replica])[:right]
-        for replica, value in enumerate(values):
-            low, high = wilson(round(value * picture.words), picture.words)
-            all_right = length == picture.length and replica in best
-            yield EvaluationRow(
-                replica=replica,
-                seed=replica,
-                lr=1.0,  # not recorded, and not drawn
-                selected=replica == selected,
-                length=length,
-                sequences=picture.words,
-                accuracy=value,
-                low=low,
-                high=high,
-                symbol_accuracy=value,
-                prefix_accuracy=1.0 if all_right else 0.0,
-                floor=floor,
-                chance=floor,
-                scaled=rescale(value, floor),
-                scaled_to_floor=rescale(value, floor),
-            )
-
-
-def draw_recorded(name: str, page: str) -> None:
-    """A picture of tables of the results, which says what it was drawn from."""
+def draw_recorded(name: str) -> None:
+    """A picture of recorded suites, which says what it was drawn from."""
     picture = PICTURES[name]
     path = FIGURES / f"results-{name}.svg"
     choice = Choice(of="median" if picture.kind == "length" else "selected")
-    draw_report(recorded_report(page, picture), picture.kind, path, choice, LOOK)
+    draw_report(recorded_report(picture), picture.kind, path, choice, LOOK)
     content = path.read_text(encoding="utf-8")
-    mark = f"<!-- rows {table_digest(page, picture)} -->\n"
+    mark = f"<!-- rows {recorded_digest(picture)} -->\n"
     path.write_text(content.rstrip() + "\n" + mark, encoding="utf-8")
 
 
-def table_digest(page: str, picture: Recorded) -> str:
-    """What a picture says of the tables that it shows."""
-    text = section(page, picture.heading)
-    return digest(json.dumps(list(tables(text)), sort_keys=True).encode())
+def recorded_digest(picture: Picture) -> str:
+    """What a picture says of the cells that it shows."""
+    entries = recorded_report(picture).entries
+    shown = [(entry.row, entry.column, [row.to_json() for row in entry.rows]) for entry in entries]
+    return digest(json.dumps(shown).encode())
 
 
 def main() -> None:
     """Draw all of them."""
     draw_overview(FIGURES / "overview.svg")
-    page = (DOCS / "results.md").read_text(encoding="utf-8")
     for name in PICTURES:
-        draw_recorded(name, page)
+        draw_recorded(name)
 
 
 if __name__ == "__main__":

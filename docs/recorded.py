@@ -62,7 +62,6 @@ OTHER_SEED, NUM_CELLS = 200, 3
 """The first seed of what is repeated, and how many cells of each suite are."""
 
 OTHERS = {
-    "results": "statetrack reproduce hierarchy",
     "claims": "python -m tests.claims --json tests/claims/recorded.json",
     "evidence": "python -m tests.evidence",
     "precision": "python -m tests.precision",
@@ -93,17 +92,19 @@ def commit() -> str:
 
 
 def record_suite(
-    name: str, budget: str | None, runs: Path, *, finished: bool = False
+    name: str, budget: str | None, runs: Path, *, finished: bool = False, stress: bool = False
 ) -> RecordedTable:
     """Run a suite, or go on with it, and record what was measured.
 
-    With `finished` nothing is trained: only the points that are finished are recorded.
+    With `finished` nothing is trained: only the points that are finished are recorded. With
+    `stress` the worst words are sought as well, with the work that the command gives it.
     """
     suite = SUITES[name].for_budget(budget)
     folder = runs / (name if budget in (None, "minutes") else f"{name}-{budget}")
     said = ["reproduce", name, *(["--budget", budget] if budget else [])]
     more = ["--finished"] if finished else []
-    if code := run([*said, *more, "--out", str(folder), "--stress-seconds", "0", "--jobs", "1"]):
+    more += [] if stress else ["--stress-seconds", "0"]
+    if code := run([*said, *more, "--out", str(folder), "--jobs", "1"]):
         raise SystemExit(code)
     points = points_of(suite, folder, {}, to_train=False)
     command = f"statetrack {shlex.join(said)}"
@@ -259,6 +260,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("names", nargs="*", help="suites, or " + ", ".join(OTHERS))
     parser.add_argument("--budget")
     parser.add_argument("--finished", action="store_true", help="record only what is trained")
+    parser.add_argument("--stress", action="store_true", help="seek the worst words as well")
     parser.add_argument("--runs", type=Path, default=Path("suites"), help="the folder of runs")
     parser.add_argument("--seed", type=int, default=OTHER_SEED, help="the first seed of a repeat")
     parser.add_argument("--cells", type=int, default=NUM_CELLS, help="how many are repeated")
@@ -274,7 +276,8 @@ def main(argv: Sequence[str]) -> int:
         elif name in OTHERS:
             record_other(name).write(RECORDS / f"{name}.json")
         else:
-            table = record_suite(name, given.budget, given.runs, finished=given.finished)
+            how = {"finished": given.finished, "stress": given.stress}
+            table = record_suite(name, given.budget, given.runs, **how)
             record = RECORDS / f"{name}.json"
             if given.finished and record.is_file():
                 table = with_kept(table, RecordedTable.read(record))

@@ -17,33 +17,26 @@ def drawings(monkeypatch):
     return importlib.import_module("drawings")
 
 
-@pytest.fixture
-def results():
-    return (DOCS / "results.md").read_text(encoding="utf-8")
-
-
 def mark_of(picture: Path) -> str:
     found = re.search(r"<!-- rows (\w+) -->", picture.read_text(encoding="utf-8"))
     assert found is not None, picture.name
     return found[1]
 
 
-def test_the_pictures_of_results_show_the_tables_of_the_page(drawings, results):
+def test_the_pictures_of_results_show_what_is_recorded(drawings):
+    results = (DOCS / "results.md").read_text(encoding="utf-8")
     for name, picture in drawings.PICTURES.items():
         path = drawings.FIGURES / f"results-{name}.svg"
-        assert mark_of(path) == drawings.table_digest(results, picture), AGAIN
+        assert mark_of(path) == drawings.recorded_digest(picture), AGAIN
         assert f"](figures/{path.name})" in results
 
 
-def test_a_recorded_table_is_read_with_its_selected_replica_and_those_that_are_right(
-    drawings, results
-):
-    report = drawings.recorded_report(results, drawings.PICTURES["householder"])
-    entry = report.find("3 factors", "A5")
-    assert [row.accuracy for row in entry.at(64)] == [0.19, 0.97]
-    assert [row.selected for row in entry.at(20)] == [False, True]
-    assert [row.all_right for row in entry.at(20)] == [False, True]
-    assert [row.all_right for row in report.find("2 factors", "A5").at(20)] == [False, False]
+def test_a_recorded_suite_is_read_with_every_replica_and_the_selected_one(drawings):
+    report = drawings.recorded_report(drawings.PICTURES["parity"])
+    assert report.column_names == ("parity",) and report.length == 256
+    entry = report.find("Mamba [-1, 1]", "parity")
+    assert [row.accuracy for row in entry.at(256)] == [1.0, 1.0, 1.0]
+    assert sum(row.selected for row in entry.at(256)) == 1 and entry.trained_to == 40
 
 
 def test_the_first_picture_shows_the_recorded_rows_and_the_predictions_of_today(drawings):

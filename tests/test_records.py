@@ -11,6 +11,8 @@ from types import ModuleType
 
 import pytest
 
+from statetrack.evidence import SearchBudget, Subject
+from statetrack.evidence.worst_words import find_worst_case
 from statetrack.report import recorded
 from statetrack.report.recorded import (
     RecordedCell,
@@ -19,7 +21,7 @@ from statetrack.report.recorded import (
     settings_of,
 )
 from statetrack.report.repeated import decided_cells, pairs_of, repeated_page
-from statetrack.runs import RunFolder, files
+from statetrack.runs import Run, RunFolder, files
 from statetrack.sweep import (
     SUITES,
     Budget,
@@ -97,6 +99,22 @@ def test_a_record_gives_the_same_verdicts_as_the_runs(
         counted = ("replicas", "num_right", "success", "steps")
         assert [getattr(kept, n) for n in counted] == [getattr(was, n) for n in counted]
         assert shares(kept) == shares(was)
+
+
+def test_a_record_keeps_what_was_found_of_the_selected_replica(
+    measured: tuple[list[Point], list[PointResult]], tmp_path: Path, table: RecordedTable
+) -> None:
+    result = measured[1][1]
+    run = Run.open(result.run)
+    ((_, model),) = run.models([0])
+    found = find_worst_case(Subject(model, run.task), budget=SearchBudget(0.05))
+    searched = replace(result, evidence=(found,), searched={found.kind: 0.05}, first_error=7)
+    cell = RecordedCell.of(searched, run.folder.read(files.SUMMARY))
+    replace(table, cells=[cell, table.cells[0]]).write(tmp_path / "tiny.json")
+    kept, *others = RecordedTable.read(tmp_path / "tiny.json").results
+    assert kept.evidence == (found,) and kept.searched == searched.searched
+    assert kept.bracket == searched.bracket and kept.bracket.fails_at is not None
+    assert [(each.searched, each.evidence) for each in others] == [({}, ())]
 
 
 def shares(result: PointResult) -> dict[tuple[int, int], tuple[float, ...]]:

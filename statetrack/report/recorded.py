@@ -11,13 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from statetrack.runs import EvaluationRow, Outcome, Summary
+from statetrack.evidence import Evidence
+from statetrack.runs import EvaluationRow, Outcome, Summary, evidence_to_json, read_evidence
 from statetrack.scoring import Accuracies, score_of, wilson
 from statetrack.spec import golden_hash, load_task
 from statetrack.sweep import (
@@ -43,6 +44,8 @@ class RecordedCell:
     `rows` are `[replica, length, words, right at the last position, right at every position, share
     of positions, floor]`, `outcomes` are `[seed, lr, validation accuracy, share of right validation
     words, best step]` of each replica in their order, of one that diverged with null shares.
+    `evidence`, `searched` and `first_error` are about the selected replica, as `PointResult` has
+    them; where nothing was looked for, they are missing in the file.
     """
 
     row: str
@@ -54,6 +57,9 @@ class RecordedCell:
     horizon: int
     rows: Sequence[Sequence[Any]]
     outcomes: Sequence[Sequence[Any]]
+    evidence: Sequence[Mapping[str, Any]] = ()
+    searched: Mapping[str, float] = field(default_factory=dict)
+    first_error: int | None = None
 
     @classmethod
     def of(cls, result: PointResult, summary: Summary) -> RecordedCell:
@@ -83,7 +89,18 @@ class RecordedCell:
                 )
                 for one in summary.replicas
             ],
+            evidence=[evidence_to_json(each) for each in result.evidence],
+            searched=result.searched,
+            first_error=result.first_error if result.searched else None,
         )
+
+    def to_json(self) -> dict[str, Any]:
+        """The cell as a line of the file."""
+        content = dict(vars(self))
+        if not self.searched:
+            for name in ("evidence", "searched", "first_error"):
+                del content[name]
+        return content
 
     def summary(self) -> Summary:
         """The outcome of training."""
@@ -118,7 +135,15 @@ class RecordedCell:
             steps=self.steps,
             seconds=self.seconds,
             measured=measured,
+            first_error=self.first_error,
+            evidence=tuple(self._known_evidence()),
+            searched=self.searched,
         )
+
+    def _known_evidence(self) -> Iterator[Evidence]:
+        for content in self.evidence:
+            if (known := read_evidence(content, f"{self.row} on {self.column}")) is not None:
+                yield known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +184,7 @@ class RecordedTable:
         del content["cells"]
         lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in content.items()]
         if self.cells:
-            cells = ",\n".join(json.dumps(vars(cell)) for cell in self.cells)
+            cells = ",\n".join(json.dumps(cell.to_json()) for cell in self.cells)
             lines.append(f'"cells": [\n{cells}\n]')
         file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 

@@ -43,6 +43,11 @@ longest tested length up to which every answer is right. *floor*: the accuracy o
 answer; *s*: seconds of training.
 """
 
+WORST_CASE = """\
+*worst case*: the length up to which every word is right that was sought to make that replica fail;
+`>=` where none fails, *all lengths* where that is proven. It stands in the table too.
+"""
+
 BEGIN, END = "<!-- totals -->\n", "<!-- /totals -->\n"
 """Between these lines of the index stand the sums."""
 
@@ -105,6 +110,8 @@ def reproduction_page(
     published = beside(compared, suite.measure)
     parts.append("## Every point\n")
     parts.append(EVERY_POINT)
+    if any(each.searched for each in done):
+        parts.append(WORST_CASE)
     parts.append(suite_markdown(rows, columns, done, published, suite.published_as))
     if evidence:
         parts.append("## Evidence about the selected replicas\n")
