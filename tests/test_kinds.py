@@ -12,11 +12,13 @@ from sympy.combinatorics.perm_groups import PermutationGroup
 from sympy.combinatorics.permutations import Permutation as SympyPermutation
 
 from statetrack.algebra import analyse
+from statetrack.cli.app import run
 from statetrack.errors import TaskError, UnknownNameError
 from statetrack.sources import (
     KINDS,
     Automaton,
     arguments_of,
+    as_swaps,
     build_automaton,
     cycle_name,
     minimise,
@@ -279,6 +281,24 @@ class TestGroups:
         assert read_permutation(one_line, 8) == permutation
         assert read_permutation(" ".join(map(str, one_line)), 8) == permutation
         assert is_even(permutation) == SympyPermutation(list(permutation)).is_even
+
+    @given(permutation=st.permutations(range(7)).map(tuple))
+    def test_a_permutation_is_the_product_of_its_swaps(self, permutation):
+        swaps = [read_permutation(swap, 7) for swap in as_swaps(cycle_name(permutation))]
+        product = tuple(range(7))
+        for swap in swaps:
+            assert sum(image != point for point, image in enumerate(swap)) == 2
+            product = multiply(product, swap)
+        assert product == permutation
+        operators = [np.eye(7)[list(each)] for each in (permutation, *swaps)]
+        assert len(swaps) == np.linalg.matrix_rank(np.eye(7) - operators[0])  # no fewer are enough
+
+    def test_show_writes_permutations_as_swaps_and_says_nothing_of_other_names(self, capsys):
+        assert run(["show", "s3"]) == 0
+        told = " ".join(capsys.readouterr().out.split())
+        assert "at most 2 a symbol" in told and "; (1,2,3) = (1,2) (2,3); (1,3,2) = (1,3)" in told
+        assert run(["show", "modular-addition"]) == 0
+        assert "reflections" not in capsys.readouterr().out
 
     def test_factors_may_take_turns(self):
         factors = [

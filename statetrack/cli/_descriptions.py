@@ -15,6 +15,7 @@ from rich.text import Text
 from statetrack import audit, data, report, runs, sources, spec, sweep
 from statetrack.catalogue import about_kernels, as_text, flag
 from statetrack.cli._algebra import Line
+from statetrack.errors import TaskError
 from statetrack.references import ids_in, references
 from statetrack.report import facts, interval, plain_columns, share, small
 from statetrack.text import shortened
@@ -30,6 +31,9 @@ LONGEST_VALUE, LONGEST_EXAMPLE = 200, 600
 
 MOST_NAMES = 24
 """The most symbols or labels that are named."""
+
+MOST_PRODUCTS = 4
+"""The most permutations that are written as products of swaps."""
 
 MOST_LENGTHS = 12
 """The most lengths that are written out."""
@@ -82,6 +86,8 @@ def _task_facts(about: dict[str, Any], algebra: list[Line] | None) -> Iterator[L
         names = about[what]
         more = " ..." if len(names) > MOST_NAMES else ""
         yield what, f"{len(names)}: {' '.join(names[:MOST_NAMES])}{more}"
+        if what == "symbols":
+            yield from _reflections(names)
     after = "every symbol" if about["supervision"] == "every" else "the last symbol"
     shortest, longest = about["train_length"]
     yield "train", f"lengths {shortest}-{longest}, a label after {after}"
@@ -97,6 +103,19 @@ def _task_facts(about: dict[str, Any], algebra: list[Line] | None) -> Iterator[L
     yield "merging horizon", "not computed" if merging is None else merging["summary"]
     yield from (("shortcut", text) for text in _shortcuts(about))
     yield from algebra
+
+
+def _reflections(symbols: Sequence[str]) -> Iterator[Line]:
+    """Symbols that are permutations, in cycle notation, as products of swaps."""
+    try:
+        swaps = {symbol: sources.as_swaps(symbol) for symbol in symbols}
+    except TaskError:
+        return
+    most = max(map(len, swaps.values()))
+    several = [name for name, parts in swaps.items() if len(parts) > 1][:MOST_PRODUCTS]
+    examples = "".join(f"; {name} = {' '.join(swaps[name])}" for name in several)
+    swap = "a swap of i and j is I - 2 v v^T, v = (e_i - e_j) / sqrt 2"
+    yield "reflections", f"at most {most} a symbol: {swap}{examples}"
 
 
 def _how_words_are_drawn(about: dict[str, Any]) -> str:

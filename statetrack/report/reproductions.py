@@ -45,7 +45,7 @@ answer; *s*: seconds of training.
 
 WORST_CASE = """\
 *worst case*: the length up to which every word is right that was sought to make that replica fail;
-`>=` where none fails, *all lengths* where that is proven. It stands in the table too.
+`>=` where none fails, *all lengths* where that is proven.
 """
 
 BEGIN, END = "<!-- totals -->\n", "<!-- /totals -->\n"
@@ -175,7 +175,7 @@ def _matrix(suite: Suite, done: Sequence[PointResult], compared: Sequence[Compar
 
     def cell(row: str, column: str) -> str:
         result = found.get((row, column))
-        text = "-" if result is None else cell_text(result, suite.measure, None)
+        text = "-" if result is None else cell_text(result, suite.measure, None).split("\n")[0]
         beside = [each for each in compared if row in each.rows and each.column == column]
         return text + (f" [{'; '.join(map(published_text, beside))}]" if beside else "")
 

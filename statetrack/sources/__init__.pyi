@@ -56,6 +56,7 @@ from .groups import Arrangements as Arrangements
 from .groups import Rearranged as Rearranged
 from .groups import Replaced as Replaced
 from .groups import arrangements_of as arrangements_of
+from .groups import as_swaps as as_swaps
 from .groups import cycle_name as cycle_name
 from .groups import read_permutation as read_permutation
 from .kinds import KINDS as KINDS

@@ -72,6 +72,21 @@ def cycle_name(permutation: Permutation) -> str:
     return "".join(written) or "e"
 
 
+def as_swaps(name: str) -> list[str]:
+    """The fewest swaps whose product a permutation in cycle notation is, as they are written.
+
+    They are as many as its points less its cycles: (1,2,3) = (1,2) (2,3). A swap of i and j is the
+    reflection I - 2 v v^T of the points, v = (e_i - e_j) / sqrt 2 (Grazzi et al. 2024,
+    arXiv:2411.12537, Figure 3). Raises `TaskError` for what is not in cycle notation.
+    """
+    points = max((int(number) for number in re.findall("[0-9]+", name)), default=0)
+    if not name.startswith(("(", "e")):
+        raise TaskError(f"'{name}' is not in cycle notation")
+    permutation = read_permutation(name, points)
+    pairs = (sorted(pair) for cycle in cycles(permutation) for pair in itertools.pairwise(cycle))
+    return [f"({first + 1},{second + 1})" for first, second in pairs]
+
+
 def generated(generators: Sequence[Permutation]) -> list[Permutation]:
     """The group that permutations generate, in order.
 
