@@ -234,9 +234,9 @@ def _reason(mistake: ErrorDetails) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as a message quotes it: its beginning, where it is long."""
+    """A value as a message quotes it: its beginning, where it is long; a tuple as it is typed."""
     try:
-        text = repr(value)
+        text = ",".join(f"{part}" for part in value) if isinstance(value, tuple) else repr(value)
     except (ValueError, RecursionError):  # Python writes no number of more than 4,300 digits
         return "a value too long to write"
     return text if len(text) <= 60 else text[:57] + "..."

@@ -116,7 +116,6 @@ def pytest_collection_finish() -> None:
 
     # Hypothesis would read every module for constants to try, 10 s in each process of a new clone.
     providers._get_local_constants = lambda: providers._local_constants
-    gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
     gc.enable()

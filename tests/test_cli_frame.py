@@ -137,6 +137,11 @@ def test_help_shows_every_option_with_its_panel_default_and_bounds(command, caps
         ("--quix 3", "lstm has no option --quix. `--help` shows those it has."),
         ("-z 3", "lstm has no option -z. `--help` shows those it has."),
         ("stray", "'stray' belongs to no option: every setting is written --name value."),
+        (
+            "stray.py",
+            "'stray.py' belongs to no option: every setting is written --name value. "
+            "A file of your own is given as --plugin FILE.py.",
+        ),
         ("--rate -1", "--rate: Input should be greater than 0 (given: -1.0)"),
     ],
 )

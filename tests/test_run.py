@@ -124,6 +124,7 @@ def test_what_is_given_goes_before_the_defaults_of_the_model() -> None:
         ({"hidden": 0}, "mine.yaml: 'hidden': "),
         ({"lrs": [0.1, 0.1]}, "mine.yaml: 'lrs': a learning rate appears twice"),
         ({"lrs": []}, "mine.yaml: 'lrs': learning rates must be above 0"),
+        ({"lrs": (0.1, 0.0)}, "mine.yaml: 'lrs': learning rates must be above 0 (given: 0.1,0.0)"),
         ({"loss": "hinge"}, "mine.yaml: 'loss': "),
         ({"device": "tpu"}, "mine.yaml: 'device': "),
     ],

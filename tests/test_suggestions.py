@@ -197,6 +197,8 @@ def test_an_option_that_a_model_of_ones_own_lacks_names_its_own(tmp_path, capsys
     assert "Models that have it" not in error
     assert app.run([*line, "--hidden", "3"]) == 2  # `build` has it, for its own default model
     assert capsys.readouterr().err.startswith("error: own-planes has no option --hidden. Its own")
+    assert app.run([*line, "--layers", "3"]) == 2
+    assert "Did you mean --planes? Its own are --planes;" in capsys.readouterr().err
     assert app.run([*line, "--widht", "3"]) == 2
     assert capsys.readouterr().err.startswith("error: own-planes has no option --widht. Its own")
     assert app.run([*line, "--plnaes", "3"]) == 2

@@ -60,6 +60,14 @@ class Machine:
         """The different maps of the states that symbols make, `[number of them, S]`."""
         return np.unique(self.delta.T, axis=0)
 
+    def recurring(self, word: Sequence[int]) -> Integers:
+        """The states, but for the sink, that come back under the powers of a word."""
+        action = np.arange(len(self.delta))
+        for symbol in word:
+            action = self.delta[action, symbol]
+        back: Integers = np.unique(settled_power(action[None]))
+        return back[self.live[back]]
+
     @cached_property
     def complete(self) -> bool:
         """Whether every word can be drawn, and its label is asked for after every symbol."""

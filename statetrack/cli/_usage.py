@@ -73,8 +73,10 @@ def refuse_unknown(
         word for word in args if word.startswith("-") and not word[1:2].isdigit() and word != "-"
     ]
     if not options:
+        own_file = " A file of your own is given as --plugin FILE.py."
         raise UnknownOptionError(
             f"'{args[0]}' belongs to no option: every setting is written --name value."
+            + (own_file if args[0].endswith(".py") else "")
         )
 
     def bare(names: Collection[str]) -> set[str]:
@@ -82,8 +84,9 @@ def refuse_unknown(
 
     option = options[0].partition("=")[0]
     models = {each: bare(names) for each, names in others().items()}
-    said = advice(option, bare(own), models, command if models else None) or otherwise
-    raise UnknownOptionError(f"{name} has no option {option}. {said}".rstrip())
+    said = advice(option, bare(own), models, command if models else None)
+    told = [said, otherwise] if not models else [said or otherwise]
+    raise UnknownOptionError(" ".join([f"{name} has no option {option}.", *filter(None, told)]))
 
 
 def refuse_missing_values(argv: Sequence[str], given: Iterable[inspect.Parameter]) -> None:

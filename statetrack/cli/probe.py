@@ -57,9 +57,10 @@ def probe(
     Of a model with one matrix for each symbol, the representation: eigenvalues, the angles of
     planes and their harmonics, commutators, how far words that do the same differ, and the
     irreducible representations by their characters. Of every model, Myhill-Nerode metrics: whether
-    it tells apart the words that the task does, and no others. Of one with a state, error control:
-    how far hidden states of one automaton state are apart along words, where the decoder fails by
-    that, the noise it bears, and which precision fails first. Each part is kept in the run's folder
+    it tells apart the words that the task does, and no others. Of one with a state, whether states
+    stay apart along a word that is read again and again; and error control: how far hidden states
+    of one automaton state are apart along words, where the decoder fails by that, the noise it
+    bears, and which precision fails first. Each part is kept in the run's folder
     as soon as it is found.
 
     Examples:

@@ -30,6 +30,9 @@ from .kinds.representation import Plane as Plane
 from .kinds.representation import Representation as Representation
 from .kinds.representation import Spectrum as Spectrum
 from .kinds.step_eigenvalues import RealisedEigenvalues as RealisedEigenvalues
+from .kinds.trajectory import Along as Along
+from .kinds.trajectory import Traced as Traced
+from .kinds.trajectory import Trajectory as Trajectory
 from .kinds.worst_case import NONE_FAILS as NONE_FAILS
 from .kinds.worst_case import NONE_TRIED as NONE_TRIED
 from .kinds.worst_case import Expected as Expected
@@ -69,6 +72,7 @@ from .snapping import snap as snap
 from .snapping import snap_subject as snap_subject
 from .subject import Reader as Reader
 from .subject import Subject as Subject
+from .trajectories import find_trajectory as find_trajectory
 from .word_tree import find_exhaustive as find_exhaustive
 from .worst_words import LONGEST_TRIED as LONGEST_TRIED
 from .worst_words import find_worst_case as find_worst_case

@@ -128,23 +128,15 @@ def find_error_control(
     )
 
 
-def _compared(subject: Subject, rows: Tensor) -> Floats:
-    """Rows in the units in which they are compared: length 1 where answers do not depend on it."""
-    wide = rows.double()
-    if subject.scale_invariant:
-        wide = wide / wide.norm(dim=-1, keepdim=True).clamp_min(1e-300)
-    return exactly(wide)
-
-
 def _hidden(subject: Subject, state: Any) -> Floats:
     """The numbers of the states, [B, D]."""
-    return _compared(subject, subject.vectors(state))
+    return subject.compared(subject.vectors(state))
 
 
 def _outputs(subject: Subject, logits: Tensor) -> Floats:
     """Logits [B, C] less their mean."""
     wide = logits.double()
-    return _compared(subject, wide - wide.mean(-1, keepdim=True))
+    return subject.compared(wide - wide.mean(-1, keepdim=True))
 
 
 def _wrong(subject: Subject, machine: Machine, logits: Tensor, states: Integers) -> Booleans:

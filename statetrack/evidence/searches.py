@@ -20,6 +20,7 @@ from statetrack.evidence.kinds.exhaustive import Exhaustive
 from statetrack.evidence.kinds.extraction import Extraction
 from statetrack.evidence.kinds.myhill_nerode import MyhillNerode
 from statetrack.evidence.kinds.representation import Representation
+from statetrack.evidence.kinds.trajectory import Trajectory
 from statetrack.evidence.kinds.worst_case import WorstCase
 from statetrack.evidence.records import Evidence, Failure, Verdict, kinds_of
 
@@ -244,6 +245,11 @@ class Probe:
     def myhill_nerode(self) -> MyhillNerode | None:
         """Whether words are told apart that the task tells apart, and others are not."""
         return self.get(MyhillNerode)
+
+    @property
+    def trajectory(self) -> Trajectory | None:
+        """How far apart states are along words that keep states of the automaton apart."""
+        return self.get(Trajectory)
 
     @property
     def error_control(self) -> ErrorControl | None:

@@ -161,6 +161,13 @@ class Reader:
             raise SettingsError("the model's state has no numbers of its own for every word")
         return torch.cat(rows, 1)
 
+    def compared(self, rows: Tensor) -> Floats:
+        """Rows in the units in which they are compared: length 1 where no answer depends on it."""
+        wide = rows.double()
+        if self.scale_invariant:
+            wide = wide / wide.norm(dim=-1, keepdim=True).clamp_min(1e-300)
+        return exactly(wide)
+
     def with_vectors(self, state: Any, rows: Tensor) -> Any:
         """The state with other numbers [B, D], in the order of `vectors`: the inverse of it."""
         taken = 0

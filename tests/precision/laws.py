@@ -18,8 +18,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scipy import stats
-
 from statetrack.text import markdown_table
 
 RECORD = Path(__file__).with_name("recorded.json")
@@ -61,6 +59,8 @@ def predicted(row: Row) -> tuple[float, float]:
 
 def slope(points: Iterable[tuple[float, float]]) -> Slope | None:
     """The slope of log2 of the horizons over bits, of points (bits, horizon)."""
+    from scipy import stats  # takes as long to import as all tests of precision
+
     pairs = [(bits, math.log2(horizon)) for bits, horizon in points]
     if len(pairs) < 2:
         return None
