@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,7 @@ FEW = MonoidBudget(most_elements=700)
 """The size needs no list of the group's elements, only how they permute the points."""
 
 
+@cache
 def algebra_of(name: str) -> Algebra:
     """The algebra of following a point under a group."""
     return analyse(load_task(f"point:group={name}").automaton, FEW)

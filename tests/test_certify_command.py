@@ -129,7 +129,7 @@ def test_a_long_word_is_shown_whole_as_powers_where_it_has_some() -> None:
 
 
 def test_a_model_that_computes_the_automaton_is_proven_for_all_lengths() -> None:
-    bracket = st.certify(Computes(S3), "s3", seconds=20)
+    bracket = st.certify(Computes(S3), "s3", seconds=0.5)
     assert (bracket.verdict, bracket.proven, bracket.failure) == ("all lengths", None, None)
 
 
@@ -145,7 +145,7 @@ def test_a_wrong_transition_is_found_and_everything_shorter_is_proven() -> None:
 
 
 def test_what_a_model_does_not_allow_is_skipped_with_the_reason() -> None:
-    bracket = st.certify(st.make_model("transformer", "parity"), "parity", seconds=2)
+    bracket = st.certify(st.make_model("transformer", "parity"), "parity", seconds=0.5)
     assert dict(bracket.skipped)["exhaustive"].startswith("reading every word needs a model that")
 
 
@@ -173,7 +173,7 @@ def runs(exact: Path, tmp_path: Path) -> Path:
 def test_certify_prints_both_ends_and_keeps_the_rows(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command(["certify", str(runs), "--all", "--seconds", "20"]) == 0
+    assert command(["certify", str(runs), "--all", "--seconds", "0.5"]) == 0
     printed = capsys.readouterr()
     assert "warning" not in printed.err
     right, wrong = printed.out.split("\n\n")[:2]

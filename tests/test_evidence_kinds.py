@@ -105,7 +105,7 @@ def test_a_kind_is_searched_kept_printed_shown_and_drawn_by_being_a_file(
     assert (row.kind, getattr(row.evidence, "numbers", None)) == ("state-size", 2)
     line = make_report(run).to_dicts()[0]  # what it alone proves
     assert (line["proven"], line["proven_length"]) == ("to length", 1)
-    assert command(["certify", str(run), "--seconds", "1", "--json"]) == 0
+    assert command(["certify", str(run), "--seconds", "0.1", "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["replicas"]
     assert found["evidence"]["state-size"]["numbers"] == 2
     assert command(["show", str(run)]) == 0

@@ -178,9 +178,9 @@ def test_a_built_run_is_read_by_every_command(
     run = str(exact_run)
     for words, said in (
         (["eval", run, "--length", "300", "--samples", "20"], "every answer correct"),
-        (["certify", run, "--seconds", "0.3"], "proven"),
+        (["certify", run, "--seconds", "0.1"], "proven"),
         (["extract", run, "--seconds", "5"], "equivalent"),
-        (["probe", run, "--seconds", "0.5"], "myhill-nerode"),
+        (["probe", run, "--seconds", "0.1"], "myhill-nerode"),
         (["export", run, "--out", str(tmp_path / "exported"), "--length", "40"], "golden words"),
         (["snap", run, "--out", str(tmp_path / "snapped"), "--seconds", "0.5"], "proven"),
         (["compare", run], "agrees"),

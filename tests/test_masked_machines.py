@@ -393,15 +393,17 @@ def merges(machine: Machine, word: Map) -> bool:
 
 def shares_by_hand(automaton: Automaton, length: int) -> list[float]:
     machine = needed_machine(automaton)
-    shares = [0.0] * length
-    for word in itertools.product(range(automaton.num_symbols), repeat=length):
+    symbols, shares = range(automaton.num_symbols), [0.0] * length
+    ends = itertools.chain(*(itertools.product(symbols, repeat=n) for n in range(length)))
+    merging = {word: merges(machine, word) for word in ends}
+    for word in itertools.product(symbols, repeat=length):
         state, chance = automaton.start, 1.0
         for position, symbol in enumerate(word):
             chance *= automaton.chances_at(position)[state, symbol]
             state = int(automaton.delta[state, symbol])
         if chance:
             for n in range(length):
-                shares[n] += chance * merges(machine, word[length - n :])
+                shares[n] += chance * merging[word[length - n :]]
     return shares
 
 

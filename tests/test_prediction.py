@@ -248,16 +248,16 @@ COMMUTING = ["diagonal-positive", "diagonal-real", "diagonal-complex", "bilinear
 def words_in_another_order(automaton: Automaton) -> tuple[np.ndarray, np.ndarray] | None:
     """Two drawn words with the same symbols and, both asked for, different labels."""
     for length in range(2, 7):
-        found: dict[tuple[int, ...], tuple[np.ndarray, int]] = {}
-        for word in itertools.product(range(automaton.num_symbols), repeat=length):
-            states = [automaton.start, *automaton.states_after(np.array(word)).tolist()]
-            drawn = all(automaton.weights[s, x] > 0 for s, x in zip(states, word, strict=False))
-            if not drawn or not automaton.scored[states[-1]]:
-                continue
-            key, label = tuple(sorted(word)), int(automaton.output[states[-1]])
-            other, other_label = found.setdefault(key, (np.array(word), label))
+        words = np.array([*itertools.product(range(automaton.num_symbols), repeat=length)])
+        ends = automaton.states_after(words)
+        states = np.column_stack([np.full(len(words), automaton.start), ends])
+        drawn = (automaton.weights[states[:, :-1], words] > 0).all(1)
+        found: dict[bytes, tuple[np.ndarray, int]] = {}
+        for place in np.flatnonzero(drawn & automaton.scored[ends[:, -1]]):
+            word, label = words[place], int(automaton.output[ends[place, -1]])
+            other, other_label = found.setdefault(np.sort(word).tobytes(), (word, label))
             if label != other_label:
-                return other, np.array(word)
+                return other, word
     return None
 
 

@@ -61,7 +61,7 @@ def test_probe_prints_the_representation_of_each_replica_and_keeps_the_rows(runs
 
 def test_probe_prints_how_errors_grow_and_fits_into_80_columns(runs, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    assert command(["probe", str(runs), "--seconds", "1.5"]) == 0
+    assert command(["probe", str(runs), "--seconds", "0.3"]) == 0
     printed = capsys.readouterr()
     assert "R: how far hidden states" in printed.out and "displacement: how far" in printed.out
     assert "R/M of states" in printed.out and "float32" in printed.out
@@ -72,7 +72,7 @@ def test_probe_prints_how_errors_grow_and_fits_into_80_columns(runs, capsys, mon
 
 
 def test_probe_prints_json(runs, capsys):
-    assert command(["probe", str(runs), "--replica", "1", "--seconds", "1.5", "--json"]) == 0
+    assert command(["probe", str(runs), "--replica", "1", "--seconds", "0.3", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     (row,) = printed["replicas"]
     assert row["replica"] == 1

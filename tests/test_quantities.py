@@ -192,6 +192,7 @@ def first_differences(machine, tables, outputs, shortest=1):
     pairs = np.zeros(wrong.shape, int)
     pairs[:, live == machine.automaton.start, 0] = 1
     first = np.zeros(len(tables), int)
+    right = np.arange(len(tables))  # those that have given no wrong label
     for length in range(1, len(live) * tables.shape[1] + shortest + 1):
         before, pairs = pairs, np.zeros_like(pairs)
         for symbol, targets in enumerate(machine.delta[live].T):
@@ -199,7 +200,9 @@ def first_differences(machine, tables, outputs, shortest=1):
             for state, target in enumerate(targets):
                 pairs[:, live == target] |= after[:, state : state + 1]
         if length >= shortest:
-            first[(pairs.astype(bool) & wrong).any(axis=(1, 2)) & (first == 0)] = length
+            fails = (pairs.astype(bool) & wrong).any(axis=(1, 2))
+            first[right[fails]] = length
+            right, onto, pairs, wrong = (each[~fails] for each in (right, onto, pairs, wrong))
     return first
 
 

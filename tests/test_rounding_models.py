@@ -448,7 +448,7 @@ def test_commands_keep_nothing_of_a_rounding_model(
     assert found["rounding"] == "bfloat16" and found["rows"][0]["accuracy"] == 1
     assert app.run(argv) == 0
     assert "rounding bfloat16" in capsys.readouterr().out
-    argv = ["certify", str(path), "--rounding", "bfloat16", "--seconds", "1", "--json"]
+    argv = ["certify", str(path), "--rounding", "bfloat16", "--seconds", "0.1", "--json"]
     assert app.run(argv) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["rounding"] == "bfloat16"

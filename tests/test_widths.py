@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from statetrack import predicting
 from statetrack.algebra import Algebra, MonoidBudget, analyse, transition_monoid
 from statetrack.algebra.function_spaces import ChosenFunctions, completions
 from statetrack.algebra.representations import commuting_dimension, num_terms
@@ -44,7 +45,7 @@ def automaton_of(name: str) -> Automaton:
 
 @pytest.fixture(scope="module")
 def algebras() -> dict[str, Algebra]:
-    return {name: analyse(automaton_of(name)) for name in KNOWN}
+    return {name: predicting.algebra_of(automaton_of(name)) for name in KNOWN}
 
 
 @pytest.mark.parametrize("name", KNOWN)

@@ -319,37 +319,29 @@ def _maximised(equations: Floats, mine: Integers | None, count: int) -> Optimize
 
     if mine is None:
         variables = count
-        over = sparse.hstack([-sparse.eye(count), np.ones((count, 1))])
+        over = np.column_stack([-np.eye(count), np.ones(count)])
         equal = np.column_stack([equations, np.zeros(len(equations))])
     else:
         states, others = np.nonzero(np.arange(count)[None, :] != mine[:, None])
         variables, gaps = len(mine) * count, np.arange(len(states))
+        last = np.full(len(gaps), variables)
+        columns = np.concatenate([states * count + others, states * count + mine[states], last])
         over = sparse.coo_matrix(
-            (
-                np.repeat([1.0, -1.0, 1.0], len(gaps)),
-                (
-                    np.tile(gaps, 3),
-                    np.concatenate(
-                        [
-                            states * count + others,
-                            states * count + mine[states],
-                            np.full(len(gaps), variables),
-                        ]
-                    ),
-                ),
-            )
+            (np.repeat([1.0, -1.0, 1.0], len(gaps)), (np.tile(gaps, 3), columns))
         )
         each = sparse.kron(equations, sparse.eye(count))
         equal = sparse.hstack([each, sparse.coo_matrix((each.shape[0], 1))])
     cost = np.zeros(variables + 1)
     cost[-1] = -1.0
+    bounds = np.full((variables + 1, 2), [-1.0, 1.0])
+    bounds[-1] = 0.0, 2.0
     solved = optimize.linprog(
         cost,
-        A_ub=over.tocsr(),
+        A_ub=over,
         b_ub=np.zeros(over.shape[0]),
         A_eq=equal if equal.shape[0] else None,
         b_eq=np.zeros(equal.shape[0]) if equal.shape[0] else None,
-        bounds=[(-1.0, 1.0)] * variables + [(0.0, 2.0)],
+        bounds=bounds,
         method="highs-ds",
         options={
             "maxiter": MOST_PIVOTS,

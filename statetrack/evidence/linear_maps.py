@@ -30,7 +30,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy import sparse
 from torch import Tensor, nn
 
 from statetrack.algebra import Machine
@@ -276,6 +275,8 @@ def _centres(
     answers do not depend on size (`rescale`), m is divided by the rate at which it grows. A state
     that is not visited again has the mean over early positions; `[S]` says which others are.
     """
+    from scipy import sparse  # which takes a tenth of a second
+
     num_states, num_symbols = machine.delta.shape
     chance = drawable / np.maximum(drawable.sum(axis=1, keepdims=True), 1)  # [S, V]
     mean = np.zeros((num_states, len(first)))

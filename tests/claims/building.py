@@ -6,7 +6,8 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
-from statetrack.algebra import Need, analyse
+from statetrack import predicting
+from statetrack.algebra import Need
 from statetrack.constructions import BeyondBudget, Case, Followed, NotBuilt, build_case
 from statetrack.models import SequenceModel
 from statetrack.predicting import predict
@@ -59,7 +60,7 @@ def built_model(model: str, automaton: Automaton, **options: Any) -> SequenceMod
     Raises `NotBuilt` where there is no construction, and `AssertionError` where what is predicted
     is not that it can, or where the model is larger than predicted.
     """
-    algebra = analyse(automaton)
+    algebra = predicting.algebra_of(automaton)
     prediction = predict(algebra, model, **options)
     assert prediction.can == "yes", prediction.theorem
     made, _ = build_case(Case(model, options, automaton, algebra, prediction))

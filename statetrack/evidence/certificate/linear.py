@@ -328,7 +328,7 @@ def observed_later(matrices: Floats) -> Floats | None:
     for _ in range(ROUNDS_OF_READING):
         images = gramian @ matrices
         gramian = np.einsum("vij,vik->jk", matrices, images)
-        size = np.trace(gramian)
+        size = gramian.trace()
         if not np.isfinite(size) or size <= 0:
             return None
         gramian /= size

@@ -229,7 +229,7 @@ def _roots(matrices: Floats, rate: float) -> Iterator[Floats]:
         growth, now = 1.0, identity
         for _ in range(POWERS):
             now = read_earlier(now)
-            growth = float(np.trace(now))
+            growth = float(now.trace())
             if not np.isfinite(growth) or growth <= 0:
                 return
             now = now / growth
@@ -238,7 +238,7 @@ def _roots(matrices: Floats, rate: float) -> Iterator[Floats]:
             for _ in range(10 * POWERS):
                 now = read_earlier(now) / (growth * rate)
                 total = total + now
-                if np.trace(now) < 1e-6 * np.trace(total):
+                if now.trace() < 1e-6 * total.trace():
                     break
         if not np.isfinite(total).all():
             return

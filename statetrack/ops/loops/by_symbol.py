@@ -13,11 +13,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from statetrack.ops.loops.compiling import loop, part
 from statetrack.ops.loops.counting import spaced, up_to
-from statetrack.ops.loops.memory import Array, at, empty, put, release
+from statetrack.ops.loops.memory import Array, at, empty, put, release, smallest
 from statetrack.ops.loops.vectors import LANES, load, splat, store, total
 
 # --- rows ---
@@ -76,9 +74,11 @@ def _any(array: Array, first: int, count: int) -> bool:
 @part
 def _normalise(row: Array, place: int, N: int) -> None:
     """Divide a row by a power of two, so that its largest magnitude is in [1, 2); zeros stay."""
-    largest = row.dtype.type(np.finfo(row.dtype).tiny)
+    largest = smallest(row)
     for n in spaced(place, place + N, 1):
-        largest = max(largest, abs(at(row, n)))
+        size = abs(at(row, n))
+        if size > largest:
+            largest = size
     _, exponent = math.frexp(largest)
     factor = splat(row.dtype.type(math.ldexp(1.0, exponent - 1)))
     for n in spaced(0, N, LANES):

@@ -24,6 +24,7 @@ import numba
 import torch
 from numba.core import types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.runtime.nrt import rtsys
 from numba.misc.appdirs import AppDirs
 from torch import Tensor
 
@@ -182,9 +183,15 @@ class _MachineCode(FunctionCache):
     _impl_class = _InFolder
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What is on disk for types of arguments; None where it is still to be compiled."""
-        with self._alone():
-            found = cast(Any, super()).load_overload(sig, target_context)
+        """What is on disk for types of arguments; None where it is still to be compiled.
+
+        Not by numba's own function of that name, which imports all that code could be made of: of
+        what is compiled, all that is still needed is the memory that it asks for.
+        """
+        rtsys.initialize(target_context)
+        reading: Any = self
+        with self._alone(), reading._guard_against_spurious_io_errors():
+            found = reading._load_overload(sig, target_context)
         if found is None:
             _announce()
         return found

@@ -96,6 +96,20 @@ def put(typing: Any, array: Any, offset: Any, number: Any) -> Any:
     return types.void(array, types.int64, array.dtype), code
 
 
+@intrinsic
+def smallest(typing: Any, array: Any) -> Any:
+    """The smallest normal number of the type of numbers.
+
+    `numpy.finfo` says it too, by code for which numba imports SciPy in every process.
+    """
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        exponent = -126 if array.dtype == types.float32 else -1022
+        return ir.Constant(context.get_value_type(array.dtype), 2.0**exponent)
+
+    return array.dtype(array), code
+
+
 def _taken(cleared: bool) -> Any:
     """Memory for as many arrays as there are sizes, of the type of numbers of an array."""
 
