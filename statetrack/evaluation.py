@@ -32,7 +32,7 @@ from statetrack.rounding import Rounding, load_rounding
 from statetrack.scoring import Score, Tally, ratio, score_of
 from statetrack.sources import Batch, Source
 from statetrack.spec import Task, load_task
-from statetrack.training import LONGEST, finite_answers, warn_of_later_symbols
+from statetrack.training import LONGEST, answers_of, warn_of_later_symbols
 
 CHUNK = 1 << 16
 """Words times steps that are read at once: a few tens of megabytes of states."""
@@ -320,11 +320,16 @@ class _Reader:
                 f"and not {[*labels.shape, self._num_labels]}: the task has {self._num_labels} "
                 "labels"
             )
-        right = np.asarray(logits.argmax(-1).cpu().numpy() == labels)
-        if bool((logits * 0).sum() == 0):  # as `finite_answers`, of all logits at once
+        if _all_finite(logits):
+            right = np.asarray(logits.max(-1).indices.cpu().numpy() == labels)
             return Answers(right, words.scored, None)
-        finite = finite_answers(logits).cpu().numpy()
-        return Answers(right & finite, words.scored, int(finite.all(0).argmin()))
+        answers, finite = (part.cpu().numpy() for part in answers_of(logits))
+        return Answers((answers == labels) & finite, words.scored, int(finite.all(0).argmin()))
+
+
+def _all_finite(logits: Tensor) -> bool:
+    """Whether no logit is NaN or infinite: both show in the smallest or in the largest one."""
+    return not logits.numel() or all(bool(one.isfinite()) for one in torch.aminmax(logits))
 
 
 Stream = tuple[Callable[[int], Any], Callable[[Tensor, Any], tuple[Tensor, Any]]]

@@ -23,7 +23,7 @@ from statetrack.models import LinearModel, Rounded, require_module
 from statetrack.rounding import Rounding, load_rounding
 from statetrack.sources import Automaton, Floats, Source
 from statetrack.spec import Task, load_task
-from statetrack.training import finite_answers
+from statetrack.training import answers_of
 
 NO_ANSWER = -1
 """The answer where a logit is NaN or infinite: no label."""
@@ -216,8 +216,8 @@ class Reader:
             raise SettingsError(
                 f"the model gives {logits.shape[-1]} logits, and there are {self.num_labels} labels"
             )
-        answers = logits.argmax(-1).masked_fill(~finite_answers(logits), NO_ANSWER)
-        found: NDArray[np.int64] = answers.cpu().numpy()
+        answers, finite = answers_of(logits)
+        found: NDArray[np.int64] = answers.masked_fill(~finite, NO_ANSWER).cpu().numpy()
         return found
 
     def answers(self, words: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -31,14 +31,24 @@ def finite_answers(logits: Tensor) -> Tensor:
     return (logits * 0).sum(-1) == 0
 
 
+def answers_of(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """The label with the largest logit, the first of several, and whether all logits are finite.
+
+    Both are [...] of logits [..., C]. Quicker than `argmax` and `finite_answers`, and nothing as
+    large as the logits is made: the largest logit is NaN if any is, and then none is larger.
+    """
+    largest, labels = logits.max(-1)
+    return labels, (largest * 0 + logits.amin(-1) * 0) == 0
+
+
 def accuracy(logits: Tensor, labels: Tensor, scored: Tensor) -> Tensor:
     """The fraction of scored positions with the right answer, for each replica: [R].
 
     An answer is right only where all its logits are finite: the largest of logits that are NaN
     would be the first.
     """
-    right = ((logits.argmax(-1) == labels) & finite_answers(logits)).float()
-    return mean_over_scored(right, scored)
+    answers, finite = answers_of(logits)
+    return mean_over_scored(((answers == labels) & finite).float(), scored)
 
 
 def words_right(logits: Tensor, labels: Tensor, scored: Tensor) -> Tensor:
@@ -46,7 +56,8 @@ def words_right(logits: Tensor, labels: Tensor, scored: Tensor) -> Tensor:
 
     Words without a scored position do not count.
     """
-    wrong = ((logits.argmax(-1) != labels) | ~finite_answers(logits)) & scored
+    answers, finite = answers_of(logits)
+    wrong = ((answers != labels) | ~finite) & scored
     counted = scored.any(-1)
     return (counted & ~wrong.any(-1)).sum(-1) / counted.sum(-1).clamp(min=1)
 
