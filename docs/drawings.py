@@ -25,8 +25,8 @@ from statetrack.predicting import predict
 from statetrack.report import Entry, Report
 from statetrack.report.recorded import RecordedTable
 from statetrack.runs import EvaluationRow
-from statetrack.spec import WordSpec, load_task
-from statetrack.sweep import Point
+from statetrack.spec import load_task
+from statetrack.sweep.verdicts import words_and_lengths
 
 DOCS = Path(__file__).parent
 FIGURES, RECORDED = DOCS / "figures", DOCS / "recorded"
@@ -150,23 +150,17 @@ def recorded_report(picture: Picture) -> Report:
             model=result.row,
             task=result.column,
             settings={},
-            rows=tuple(dict.fromkeys(result.every_row)),
+            rows=result.every_row,
             replicas=result.replicas,
-            trained_to=_trained_to(points[result.row, result.column]),
+            trained_to=words_and_lengths(
+                points[result.row, result.column].experiment
+            ).lengths.longest,
         )
         for table in tables
         for result in table.results
         if not picture.columns or result.column in picture.columns
     ]
     return report_of("", entries, tables[0].suite_now.length)
-
-
-def _trained_to(point: Point) -> int:
-    data = point.experiment.data
-    words = WordSpec.of(
-        load_task(data.task), train_length=data.train_length, supervision=data.supervision
-    )
-    return words.lengths.longest
 
 
 def report_of(title: str, entries: Sequence[Entry], length: int) -> Report:

@@ -33,7 +33,6 @@ from statetrack.training import (
     Words,
     accuracy,
     answers_of,
-    finite_answers,
     replicas_of,
     schedule_factor,
 )
@@ -149,7 +148,7 @@ def test_an_answer_is_right_only_where_all_its_logits_are_finite(
     logits[0, 0, 1] = value
     logits[0, 0, 2, 0] = value
     assert accuracy(logits, labels, scored).tolist() == [0.5]
-    assert finite_answers(logits).tolist() == [[[True, False, False, True]]]
+    assert answers_of(logits)[1].tolist() == [[[True, False, False, True]]]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
@@ -162,9 +161,7 @@ def test_answers_are_the_first_of_the_largest_logits_and_finite_where_all_are(
     logits[odd] = values[torch.randint(0, 3, (int(odd.sum()),))]
     answers, finite = answers_of(logits)
     assert torch.equal(answers, logits.argmax(-1))
-    assert torch.equal(finite, logits.isfinite().all(-1)) and torch.equal(
-        finite, finite_answers(logits)
-    )
+    assert torch.equal(finite, logits.isfinite().all(-1))
     assert not finite.all() and finite.any()
 
 

@@ -405,7 +405,7 @@ def test_a_mean_over_a_range_of_lengths_is_known_between_those_that_were_tested(
     others = [row_of(share, length=n, words=100_000) for n, share in shares.items() if n < 500]
     last = row_of(0.0, words=100_000)
     result = replace(
-        result_of(0.0, others=others), rows=(last,), curves=tuple(others), selected=last
+        result_of(0.0, others=others), rows=(last,), curves=(*others, last), selected=last
     )
     table: dict[str, Any] = {"measure": "prefixes", "lengths": list(shares), "lengths_from": 1}
     table["minutes"] = {"seeds": 3}

@@ -27,7 +27,7 @@ from statetrack.evidence.budget import SearchBudget
 from statetrack.evidence.subject import Subject
 from statetrack.evidence.words import Periodic, Word
 from statetrack.sources import Automaton
-from statetrack.training import finite_answers
+from statetrack.training import answers_of
 
 PIECE = 960
 """Most symbols of a word between two looks at the clock: whole periods of most lengths."""
@@ -261,7 +261,8 @@ def margins_of(
     elif of_any_scale:
         margins = margins / torch.linalg.vector_norm(logits, dim=-1, keepdim=True).clamp(min=tiny)
     margins = margins.masked_fill((right == best) & (wanted < place), tiny).squeeze(-1)
-    return margins.masked_fill(~finite_answers(logits), math.nan).cpu().numpy().astype(np.float64)
+    _, finite = answers_of(logits)
+    return margins.masked_fill(~finite, math.nan).cpu().numpy().astype(np.float64)
 
 
 def questions_of(automaton: Automaton) -> list[Word]:

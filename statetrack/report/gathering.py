@@ -362,7 +362,7 @@ def _measured_rows(run: RunFacts, result: PointResult) -> tuple[EvaluationRow, .
 
     The latter are in the run's own file only, and are those of the suite's words by their seed.
     """
-    near = result.curves or result.rows
+    near = result.every_row
     measured, known = result.measured, {row.length for row in near}
     far = [
         row

@@ -79,7 +79,7 @@ class RecordedCell:
                     round(row.prefix_accuracy * row.sequences),
                     *(round(row.symbol_accuracy, 4), round(row.floor, 6)),
                 )
-                for row in dict.fromkeys(result.every_row)
+                for row in result.every_row
                 if not math.isnan(row.accuracy)
             ],
             outcomes=[

@@ -260,7 +260,7 @@ class PointResult:
     @property
     def every_row(self) -> tuple[EvaluationRow, ...]:
         """The rows on words drawn as in training, at the suite's length and the further ones."""
-        return (*self.rows, *self.curves)
+        return self.curves or self.rows
 
     @property
     def bracket(self) -> Bracket:

@@ -177,7 +177,7 @@ def trained_rows(
 def _trained(
     machine: MachineRow, model: str, words: str, predicted: AnswerRow, result: PointResult
 ) -> TrainedRow:
-    every = [*(result.curves or result.rows), *result.others]
+    every = [*result.every_row, *result.others]
     kind = GROUP if any(row.words == GROUP for row in every) else UNIFORM
     longest = max((row.length for row in every), default=0)
     hardest = [row for row in every if (row.words, row.length) == (kind, longest)]

@@ -9,7 +9,6 @@ from .api import warn_of_later_symbols as warn_of_later_symbols
 from .keywords import TrainingKeywords as TrainingKeywords
 from .losses import accuracy as accuracy
 from .losses import answers_of as answers_of
-from .losses import finite_answers as finite_answers
 from .losses import words_right as words_right
 from .optimisers import OptimiserKind as OptimiserKind
 from .optimisers import step_of as step_of
