@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, get_origin
@@ -468,8 +467,7 @@ class _Followed:
     def of(cls, point: sweep.Point) -> _Followed:
         """A point that has not begun."""
         experiment = point.experiment
-        data, training = experiment.data, experiment.training
-        length = _longest(data.task, data.train_length, data.supervision)
+        training, length = experiment.training, experiment.words_of().lengths.longest
         weight = float(training.steps * training.batch_size * length * len(experiment.replicas))
         return cls(point, runs.RunFolder(point.path), training.steps, weight)
 
@@ -489,15 +487,6 @@ class _Followed:
     def share(self) -> float:
         """The share of its training that is done."""
         return 1.0 if self.folder.finished else min(1.0, self.step / max(1, self.steps))
-
-
-@cache
-def _longest(task: str, train_length: Any, supervision: Any) -> int:
-    """The longest training words."""
-    from statetrack.spec import WordSpec, load_task  # which import NumPy
-
-    words = WordSpec.of(load_task(task), train_length=train_length, supervision=supervision)
-    return words.lengths.longest
 
 
 @dataclass
