@@ -12,7 +12,7 @@ import shlex
 import sys
 import threading
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -38,7 +38,7 @@ from statetrack.cli._terminal import (
     print_json,
     require_writable,
 )
-from statetrack.errors import SettingsError, StatetrackError, nearest_or_known
+from statetrack.errors import StatetrackError
 from statetrack.text import visible
 
 NO_WORST = "worst-case horizon: not measured (--stress-seconds)"
@@ -178,34 +178,12 @@ def with_options(
 
 
 def chosen_names(given: Sequence[str] | None, names: Mapping[str, str], option: str) -> list[str]:
-    """The names that are asked for, in their order; all where none is.
+    """The names that are asked for (`options.names_among`), in their own order; all where none is.
 
-    `names` has for every name another one that stands for it too, such as that of its model.
-    Raises `SettingsError` for one that there is not, with the nearest.
+    Raises `SettingsError` as that does.
     """
-    if not given:
-        return list(names)
-    known = {_spaced(name): name for name in (*names, *names.values())}
-    asked: list[str] = []
-    for text in given:
-        parts, whole = [part.strip() for part in text.split(",") if part.strip()], _spaced(text)
-        ways = [[whole]] if whole in known else list(_ways(parts, known))
-        if len(ways) == 1:
-            asked += (known[name] for name in ways[0])
-        elif ways:
-            raise SettingsError(
-                f"{option}: '{text}' can be read as different names: repeat {option} for each"
-            )
-        else:
-            wrong = next(part for part in parts if part not in known)
-            commas = next((name for name in known if "," in name), None)
-            how = f" A name with a comma is one option: {option} '{commas}'." if commas else ""
-            raise SettingsError(
-                f"{option}: there is no '{wrong}'.{nearest_or_known(wrong, known)}{how}"
-            )
-    if not asked:
-        raise SettingsError(f"{option}: names none.{nearest_or_known('', names)}")
-    return [name for name, other in names.items() if name in asked or other in asked]
+    asked = options.names_among(given, names, option) if given else names
+    return [name for name in names if name in asked]
 
 
 def models_of_rows(suite: sweep.Suite) -> dict[str, str]:
@@ -214,21 +192,6 @@ def models_of_rows(suite: sweep.Suite) -> dict[str, str]:
         row: max((name for name in suite.models if f"{row}, ".startswith(f"{name}, ")), key=len)
         for row in suite.rows
     }
-
-
-def _spaced(name: str) -> str:
-    """A name with one space behind every comma."""
-    return ", ".join(part.strip() for part in name.split(","))
-
-
-def _ways(parts: Sequence[str], known: Container[str]) -> Iterator[list[str]]:
-    """Every way in which parts between commas, in their order, are known names."""
-    if not parts:
-        yield []
-    for count in range(1, len(parts) + 1):
-        name = _spaced(",".join(parts[:count]))
-        if name in known:
-            yield from ([name, *rest] for rest in _ways(parts[count:], known))
 
 
 def run(given: Mapping[str, Any], **asked_for: Any) -> None:

@@ -21,7 +21,7 @@ import inspect
 import re
 import shlex
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -406,29 +406,57 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")] if text.strip() else []
 
 
-def names_among(given: Sequence[str], names: Sequence[str], option: str) -> list[str]:
+def names_among(given: Sequence[str], names: Mapping[str, str], option: str) -> list[str]:
     """Those of some names that texts ask for, in the order in which they ask.
 
-    A text is a name, or several with commas between; what a name begins with, up to a comma or a
-    space, stands for all names that begin so: a model for all of its rows. Raises `SettingsError`
-    for one that there is not, with the nearest.
+    A text is a name, or several with commas between. `names` has for every name another one that
+    stands for it too, such as that of its model. Raises `SettingsError` for one that there is not,
+    with the nearest, and for a text that can be read in several ways.
     """
-    beginnings: dict[str, list[str]] = {}
-    for name in names:
-        beginnings.setdefault(re.split("[, ]", name)[0], []).append(name)
-    found: list[str] = []
+    known = {_spaced(name): name for name in (*names, *names.values())}
+    asked: list[str] = []
     for text in given:
-        for part in [text] if text in names else _split(text):
-            those = [part] if part in names else beginnings.get(part)
-            if those is None:
-                known = dict.fromkeys((*names, *beginnings))
-                raise SettingsError(
-                    f"{option}: there is no '{part}'.{nearest_or_known(part, known)}"
-                )
-            found += those
-    if not found:
+        parts, whole = [part for part in _split(text) if part], _spaced(text)
+        ways = [[whole]] if whole in known else list(_ways(parts, known))
+        if len(ways) == 1:
+            asked += (known[name] for name in ways[0])
+        elif ways:
+            raise SettingsError(
+                f"{option}: '{text}' can be read as different names: repeat {option} for each"
+            )
+        else:
+            wrong = next(part for part in parts if part not in known)
+            commas = next((name for name in known if "," in name), None)
+            how = f" A name with a comma is one option: {option} '{commas}'." if commas else ""
+            raise SettingsError(
+                f"{option}: there is no '{wrong}'.{nearest_or_known(wrong, known)}{how}"
+            )
+    if not asked:
         raise SettingsError(f"{option}: names none.{nearest_or_known('', names)}")
+    found: list[str] = []
+    for each in asked:
+        found += [each] if each in names else [name for name in names if names[name] == each]
     return list(dict.fromkeys(found))
+
+
+def by_beginning(names: Sequence[str]) -> dict[str, str]:
+    """What each name begins with, up to a comma or a space: of a row, its model."""
+    return {name: re.split("[, ]", name)[0] for name in names}
+
+
+def _spaced(name: str) -> str:
+    """A name with one space behind every comma."""
+    return ", ".join(part.strip() for part in name.split(","))
+
+
+def _ways(parts: Sequence[str], known: Container[str]) -> Iterator[list[str]]:
+    """Every way in which parts between commas, in their order, are known names."""
+    if not parts:
+        yield []
+    for count in range(1, len(parts) + 1):
+        name = _spaced(",".join(parts[:count]))
+        if name in known:
+            yield from ([name, *rest] for rest in _ways(parts[count:], known))
 
 
 def chosen_models(written: str, option: str = "--models") -> dict[str, Settings]:

@@ -119,7 +119,8 @@ def plot(
     require_writable(out, "--out")
     report = make_report(*runs, folder=folder, budget=budget)
     if rows:
-        report = report.with_rows(options.names_among(rows, report.row_names, "--rows"))
+        names = options.by_beginning(report.row_names)
+        report = report.with_rows(options.names_among(rows, names, "--rows"))
     choice = Choice(of=of, length=length, axis=axis, measure=measure, published=published)
     chosen = kind or usual_kind(report, choice)
     caption = draw_report(report, chosen, out, choice, look)
