@@ -305,6 +305,16 @@ def collect(kind: type[S], given: Mapping[str, Any]) -> S:
     return kind(**{name: given[name] for name in kind.model_fields})
 
 
+def on_command_line(context: typer.Context, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the values of a command that its command line has, and not a default."""
+    return {
+        name: value
+        for name, value in given.items()
+        if (source := context.get_parameter_source(name)) is not None
+        and source.name == "COMMANDLINE"
+    }
+
+
 def check_preset(
     values: Mapping[str, Any],
     where: str,
@@ -527,10 +537,7 @@ def _given(name: str, kind: type[Settings], words: Sequence[str]) -> dict[str, A
 
     def keep(context: typer.Context, **values: Any) -> None:
         refuse_unknown(context.args, name, kind.model_fields, fields_of_models, "")
-        for each, value in values.items():
-            source = context.get_parameter_source(each)
-            if source is not None and source.name == "COMMANDLINE":
-                found[each] = value
+        found.update(on_command_line(context, values))
 
     own = parameters(kind, "")
     app = typer.Typer(add_completion=False)
