@@ -31,7 +31,7 @@ from typing import Annotated, Any
 
 import typer
 
-from statetrack import __version__, evidence, report, sources
+from statetrack import __version__, evidence, report, runs, sources
 from statetrack.errors import SettingsError, StatetrackError
 from statetrack.registry import tasks_folder
 from statetrack.text import visible
@@ -429,6 +429,16 @@ def evidence_json(value: Any, task: sources.Source) -> Any:
     if isinstance(value, dict):
         return {key: evidence_json(each, task) for key, each in value.items()}
     return value
+
+
+def replica_json(outcome: runs.Outcome, selected: bool) -> dict[str, Any]:
+    """A replica, and whether validation selected it."""
+    return {
+        "replica": outcome.replica,
+        "seed": outcome.seed,
+        "lr": outcome.lr,
+        "selected": selected,
+    }
 
 
 def failure_json(failure: evidence.Failure | None, task: sources.Source) -> dict[str, Any] | None:
