@@ -517,7 +517,10 @@ class SweepProgress:
         return f"{self.num_done} of {len(self.points)} done{failed}"
 
     def seconds_left(self) -> float | None:
-        """The seconds that the remaining points may take; None before any has ended."""
+        """The seconds that the remaining points may take; None before any has ended.
+
+        So many at once as until now, and no less than the longest of them, which is one process's.
+        """
         every = [pair for pairs in self.rates.values() for pair in pairs]
         if not every:
             return None
@@ -525,12 +528,12 @@ class SweepProgress:
         elapsed = now - (self.first_begun or self.started)
         busy = sum(took for took, _ in every) + sum(now - (each.begun or now) for each in running)
         at_once = max(1.0, busy / max(elapsed, 1e-9))
-        left = 0.0
+        left = []
         for each in self.waiting.values():
             pairs = self.rates.get(each.point.row, every)
             whole = each.weight * sum(t for t, _ in pairs) / max(1.0, sum(w for _, w in pairs))
-            left += whole * (1 - each.share if each.begun is not None else 1.0)
-        return left / at_once
+            left.append(whole * (1 - each.share if each.begun is not None else 1.0))
+        return max(sum(left) / at_once, *left, 0.0)
 
     def line(self) -> str:
         """All of it in one line."""
