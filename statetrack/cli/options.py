@@ -190,9 +190,6 @@ Style = Annotated[
 Title = Annotated[str | None, typer.Option(help="The title, in place of the usual one.")]
 NoTitle = Annotated[bool, typer.Option("--no-title", help="No title.")]
 
-DPI, STYLE = 200, "plain"
-"""The defaults of `--dpi` and `--style`."""
-
 CONTEXT = inspect.Parameter(
     "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
 )
@@ -204,13 +201,13 @@ TYPES_OF_TYPER = (bool, int, float, str, Path)
 
 def look_of(
     *,
-    width: str | None,
-    height: float | None,
-    dpi: int,
-    font: float | None,
-    style: str,
-    title: str | None,
-    no_title: bool,
+    width: Width = None,
+    height: Height = None,
+    dpi: Dpi = 200,
+    font: Font = None,
+    style: Style = "plain",
+    title: Title = None,
+    no_title: NoTitle = False,
     legend: bool = True,
 ) -> pictures.Look:
     """The look that options ask for.
@@ -228,6 +225,14 @@ def look_of(
         title="" if no_title else title,
         legend=legend,
     )
+
+
+LOOK = [
+    one
+    for one in inspect.signature(look_of, eval_str=True).parameters.values()
+    if typing.get_origin(one.annotation) is Annotated
+]
+"""The options of commands that draw: those of `look_of`."""
 
 
 def models_option(left_out: str) -> Any:
@@ -289,12 +294,16 @@ def with_parameters(
 
 
 def with_settings(
-    command: Callable[..., None], settings: Iterable[inspect.Parameter]
+    command: Callable[..., None], settings: Iterable[inspect.Parameter], after: str | None = None
 ) -> Callable[..., None]:
-    """The command, with these parameters in the place of its `**given`."""
+    """The command, with these parameters in the place of its `**given`.
+
+    They stand behind its parameter `after`, by default behind all.
+    """
     written = inspect.signature(command, eval_str=True).parameters.values()
     own = [one for one in written if one.kind is not inspect.Parameter.VAR_KEYWORD]
-    return with_parameters(command, [*own, *settings])
+    place = len(own) if after is None else [one.name for one in own].index(after) + 1
+    return with_parameters(command, [*own[:place], *settings, *own[place:]])
 
 
 def collect(kind: type[S], given: Mapping[str, Any]) -> S:
