@@ -11,13 +11,16 @@ from functools import lru_cache
 from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy; processes of tests inherit it
 os.environ.setdefault("COLUMNS", "160")  # tests read whole sentences; those of widths set their own
 
 import pytest
 from filelock import FileLock
+
+if TYPE_CHECKING:
+    from tests.new_process import SharedFolder
 
 MEMORY = Path("/dev/shm")
 if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
@@ -119,9 +122,6 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
     gc.enable()
-
-
-SharedFolder = Callable[[str, Callable[[Path], None]], Path]
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,17 @@ from rich.console import Console
 from rich.text import Text
 
 from statetrack.cli.app import run
-from statetrack.report import NO_BREAK, FittedTable, console, interval, share, short_names, text_of
+from statetrack.report import (
+    NO_BREAK,
+    Column,
+    Table,
+    console,
+    interval,
+    plain_columns,
+    share,
+    short_names,
+    text_of,
+)
 from statetrack.report.formats.rich import wrapped
 
 WIDTHS = (60, 80)
@@ -142,16 +152,10 @@ def test_a_pipe_is_eighty_columns_wide_unless_told_otherwise(
     assert console().width == 132
 
 
-def a_table(**more: Any) -> FittedTable:
-    table = FittedTable(left_out=("much", "title"), **more)
-    table.add_column("name", kind="name")
-    for heading in ("few", "much"):
-        table.add_column(heading, kind="number")
-    table.add_column("title")
-    table.add_row(
-        "modular-addition:m=25", "0.0003", "123,456,789", f"block_size{NO_BREAK}= 2 of it"
-    )
-    return table
+def a_table(**more: Any) -> Table:
+    columns = plain_columns("name", "few", "much", "title", right=("few", "much"))
+    row = ("modular-addition:m=25", "0.0003", "123,456,789", f"block_size{NO_BREAK}= 2 of it")
+    return Table(columns, [row], left_out=("much", "title"), **more)
 
 
 def test_columns_are_left_out_in_the_stated_order_and_named_below() -> None:
@@ -167,10 +171,8 @@ def test_columns_are_left_out_in_the_stated_order_and_named_below() -> None:
 
 
 def test_a_mark_is_kept_where_numbers_have_to_go() -> None:
-    table = FittedTable()
-    for heading, kind in (("name", "name"), ("number", "number"), ("", "text")):
-        table.add_column(heading, kind=kind)  # type: ignore[arg-type]
-    table.add_row("modular-addition", "123,456,789", "DISAGREES")
+    columns = plain_columns("name", "number", "", right=("number",))
+    table = Table(columns, [("modular-addition", "123,456,789", "DISAGREES")])
     assert "DISAGREES" in text_of(table, 30) and "no room for: number" in text_of(table, 30)
 
 
@@ -191,9 +193,7 @@ def test_words_are_broken_at_signs_and_numbers_never() -> None:
 
 
 def test_a_character_that_is_shown_as_an_escape_has_the_room_for_it() -> None:
-    table = FittedTable(look="framed")
-    table.add_column("name", kind="name")
-    table.add_row("a\x1b[31mb")
+    table = Table(plain_columns("name"), [["a\x1b[31mb"]], look="framed")
     assert r"│ a\x1b[31mb │" in text_of(table, 60)
     to = Console(width=60)
     with to.capture() as drawn:
@@ -225,8 +225,7 @@ def test_a_sentence_goes_on_further_in_and_breaks_after_a_clause():
 
 
 def test_a_column_that_is_named_twice_is_left_out_once() -> None:
-    table = FittedTable(left_out=("much", "much"))
-    for name in ("title", "much", "more"):
-        table.add_column(name, kind="whole")
-    table.add_row("a" * 20, "b" * 20, "c" * 20)
+    columns = [Column(name, "whole") for name in ("title", "much", "more")]
+    row = ("a" * 20, "b" * 20, "c" * 20)
+    table = Table(columns, [row], left_out=("much", "much"))
     assert "no room for: much" in text_of(table, width=30)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from statetrack.cli.app import run as command
-from statetrack.cli.options import names_among
+from statetrack.cli.options import by_beginning, names_among
 from statetrack.errors import SettingsError
 from statetrack.pictures import Look, width_of
 from statetrack.report import Entry, Report, accuracy_curve
@@ -387,11 +387,14 @@ def test_rows_are_chosen_and_ordered_by_name_or_model() -> None:
         "lstm, hidden=16": ["lstm, hidden=16"],
     }
     for text, expected in given.items():
-        assert names_among([text], names, "--rows") == expected
-    assert names_among(["lstm, hidden=16", "lstm"], names, "--rows") == names[2:0:-1]
+        assert names_among([text], by_beginning(names), "--rows") == expected
+    twice = ["lstm, hidden=16", "lstm"]
+    assert names_among(twice, by_beginning(names), "--rows") == names[2:0:-1]
+    several = ["lstm, hidden=16, gru"]  # a name with a comma, and another one
+    assert names_among(several, by_beginning(names), "--rows") == ["lstm, hidden=16", "gru"]
     for text, told in (("mambo", "Did you mean 'mamba'"), (" ", "names none")):
         with pytest.raises(SettingsError, match=told):
-            names_among([text], names, "--rows")
+            names_among([text], by_beginning(names), "--rows")
     both = report_of(entry_of("a", "S5"), entry_of("b", "S5"))
     figure, _ = drawn(both.with_rows(["b", "a"]), "length")
     assert legend_of(figure)[:2] == ["b", "a"]

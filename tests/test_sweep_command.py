@@ -442,6 +442,20 @@ def test_progress_says_what_runs_how_far_and_how_long_it_may_take(tmp_path: Path
         assert len(shown[-1].rstrip()) <= width - len("^C"), "Ctrl-C would begin another line"
 
 
+def test_the_time_left_is_no_less_than_that_of_the_longest_point(tmp_path: Path) -> None:
+    progress, _ = followed(tmp_path)
+    first, second, *others = (progress.waiting[one.row, one.column] for one in progress.points)
+    for each in (first, second):
+        each.begun = time.monotonic() - 10.0
+    progress.first_begun = first.begun
+    second.weight = 6 * first.weight
+    progress.end(Failed(first.point.row, first.point.column, "", "no space"))
+    for each in others:
+        progress.waiting.pop((each.point.row, each.point.column))
+    left = progress.seconds_left()  # two ran at once, but the one that is left is one process's
+    assert left is not None and 59 < left < 61
+
+
 def test_a_point_that_an_earlier_sweep_began_does_not_run(tmp_path: Path) -> None:
     progress, lines = followed(tmp_path)
     path = progress.points[0].path

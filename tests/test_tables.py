@@ -134,6 +134,7 @@ def test_json_in_a_file_is_what_json_prints(tmp_path, monkeypatch, capsys):
     ("arguments", "said"),
     [
         ("list tasks --force", "--force replaces the file that --out names: name one"),
+        ("report --force", "--force replaces the file that --out names: name one"),
         ("list tasks --json --out x.csv", "--json: prints JSON: leave it out, or --out x.csv"),
         ("list --out x.csv", "--out: say which list"),
         ("list tasks --out none/x.csv", "there is no folder none"),

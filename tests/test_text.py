@@ -7,6 +7,7 @@ import re
 import shutil
 import unicodedata
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -22,7 +23,7 @@ from statetrack.errors import SettingsError, StatetrackError, StatetrackWarning,
 from statetrack.models import MODEL_FACTS, MODELS
 from statetrack.references import bibtex, references
 from statetrack.registry import Registry
-from statetrack.report import FittedTable, console, error_console
+from statetrack.report import Column, Table, console, error_console
 from statetrack.report.suites import curves_markdown, suite_markdown
 from statetrack.runs import EvaluationRow
 from statetrack.sources import KINDS, Automaton, build_source
@@ -376,20 +377,17 @@ class TestConsole:
 
     def test_nothing_is_markup_in_titles_columns_cells_and_lines(self, capsys):
         for name in MARKUP:
-            table = FittedTable(name, look="framed", left_out=[name], more=name)
-            table.add_column("a", kind="whole")
-            table.add_column(name)
-            table.add_row("b", name)
+            columns, look = (Column("a", "whole"), Column(name)), {"left_out": [name], "more": name}
+            table = Table(columns, [("b", name)], name, look="framed", **look)
             assert self.shown(capsys, table, name).count(name) == 4
-            table.add_row("x" * 155, "")
-            shown = self.shown(capsys, table, name)
+            wide = replace(table, rows=[*table.rows, ("x" * 155, "")])
+            shown = self.shown(capsys, wide, name)
             assert f"no room for: {name}; {name}" in shown and shown.count(name) == 4
 
     @pytest.mark.parametrize("harmful", HARMFUL.values(), ids=HARMFUL)
     def test_nothing_reaches_the_terminal_that_has_an_effect(self, capsys, harmful):
-        table = FittedTable(f"title {harmful}", look="framed")
-        table.add_column(f"column {harmful}")
-        table.add_row(f"cell {harmful}")
+        columns, rows = [Column(f"column {harmful}")], [[f"cell {harmful}"]]
+        table = Table(columns, rows, f"title {harmful}", look="framed")
         assert_harmless(self.shown(capsys, table, f"line {harmful}"), lines=True)
         error_console().print(f"line {harmful}")
         assert_harmless(capsys.readouterr().err, lines=True)

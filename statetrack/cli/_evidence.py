@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from statetrack.cli._terminal import print_json, searching
+from statetrack.cli._terminal import print_json, replica_json, searching
 from statetrack.evidence import Evidence, RoundingHorizon, expected_horizon, search
 from statetrack.report import console
 from statetrack.rounding import load_rounding
@@ -111,10 +111,7 @@ class Searched:
         selected = self.run.summary.selected
         replicas = [
             {
-                "replica": each.outcome.replica,
-                "seed": each.outcome.seed,
-                "lr": each.outcome.lr,
-                "selected": each.outcome.replica == selected,
+                **replica_json(each.outcome, each.outcome.replica == selected),
                 **entry(each),
                 "found": {row.kind: row.origin for row in each.rows},
             }

@@ -12,10 +12,9 @@ import shlex
 import sys
 import threading
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, get_origin
@@ -39,7 +38,7 @@ from statetrack.cli._terminal import (
     print_json,
     require_writable,
 )
-from statetrack.errors import SettingsError, StatetrackError, nearest_or_known
+from statetrack.errors import StatetrackError
 from statetrack.text import visible
 
 NO_WORST = "worst-case horizon: not measured (--stress-seconds)"
@@ -179,34 +178,12 @@ def with_options(
 
 
 def chosen_names(given: Sequence[str] | None, names: Mapping[str, str], option: str) -> list[str]:
-    """The names that are asked for, in their order; all where none is.
+    """The names that are asked for (`options.names_among`), in their own order; all where none is.
 
-    `names` has for every name another one that stands for it too, such as that of its model.
-    Raises `SettingsError` for one that there is not, with the nearest.
+    Raises `SettingsError` as that does.
     """
-    if not given:
-        return list(names)
-    known = {_spaced(name): name for name in (*names, *names.values())}
-    asked: list[str] = []
-    for text in given:
-        parts, whole = [part.strip() for part in text.split(",") if part.strip()], _spaced(text)
-        ways = [[whole]] if whole in known else list(_ways(parts, known))
-        if len(ways) == 1:
-            asked += (known[name] for name in ways[0])
-        elif ways:
-            raise SettingsError(
-                f"{option}: '{text}' can be read as different names: repeat {option} for each"
-            )
-        else:
-            wrong = next(part for part in parts if part not in known)
-            commas = next((name for name in known if "," in name), None)
-            how = f" A name with a comma is one option: {option} '{commas}'." if commas else ""
-            raise SettingsError(
-                f"{option}: there is no '{wrong}'.{nearest_or_known(wrong, known)}{how}"
-            )
-    if not asked:
-        raise SettingsError(f"{option}: names none.{nearest_or_known('', names)}")
-    return [name for name, other in names.items() if name in asked or other in asked]
+    asked = options.names_among(given, names, option) if given else names
+    return [name for name in names if name in asked]
 
 
 def models_of_rows(suite: sweep.Suite) -> dict[str, str]:
@@ -215,21 +192,6 @@ def models_of_rows(suite: sweep.Suite) -> dict[str, str]:
         row: max((name for name in suite.models if f"{row}, ".startswith(f"{name}, ")), key=len)
         for row in suite.rows
     }
-
-
-def _spaced(name: str) -> str:
-    """A name with one space behind every comma."""
-    return ", ".join(part.strip() for part in name.split(","))
-
-
-def _ways(parts: Sequence[str], known: Container[str]) -> Iterator[list[str]]:
-    """Every way in which parts between commas, in their order, are known names."""
-    if not parts:
-        yield []
-    for count in range(1, len(parts) + 1):
-        name = _spaced(",".join(parts[:count]))
-        if name in known:
-            yield from ([name, *rest] for rest in _ways(parts[count:], known))
 
 
 def run(given: Mapping[str, Any], **asked_for: Any) -> None:
@@ -468,8 +430,7 @@ class _Followed:
     def of(cls, point: sweep.Point) -> _Followed:
         """A point that has not begun."""
         experiment = point.experiment
-        data, training = experiment.data, experiment.training
-        length = _longest(data.task, data.train_length, data.supervision)
+        training, length = experiment.training, experiment.words_of().lengths.longest
         weight = float(training.steps * training.batch_size * length * len(experiment.replicas))
         return cls(point, runs.RunFolder(point.path), training.steps, weight)
 
@@ -489,15 +450,6 @@ class _Followed:
     def share(self) -> float:
         """The share of its training that is done."""
         return 1.0 if self.folder.finished else min(1.0, self.step / max(1, self.steps))
-
-
-@cache
-def _longest(task: str, train_length: Any, supervision: Any) -> int:
-    """The longest training words."""
-    from statetrack.spec import WordSpec, load_task  # which import NumPy
-
-    words = WordSpec.of(load_task(task), train_length=train_length, supervision=supervision)
-    return words.lengths.longest
 
 
 @dataclass
@@ -565,7 +517,10 @@ class SweepProgress:
         return f"{self.num_done} of {len(self.points)} done{failed}"
 
     def seconds_left(self) -> float | None:
-        """The seconds that the remaining points may take; None before any has ended."""
+        """The seconds that the remaining points may take; None before any has ended.
+
+        So many at once as until now, and no less than the longest of them, which is one process's.
+        """
         every = [pair for pairs in self.rates.values() for pair in pairs]
         if not every:
             return None
@@ -573,12 +528,12 @@ class SweepProgress:
         elapsed = now - (self.first_begun or self.started)
         busy = sum(took for took, _ in every) + sum(now - (each.begun or now) for each in running)
         at_once = max(1.0, busy / max(elapsed, 1e-9))
-        left = 0.0
+        left = []
         for each in self.waiting.values():
             pairs = self.rates.get(each.point.row, every)
             whole = each.weight * sum(t for t, _ in pairs) / max(1.0, sum(w for _, w in pairs))
-            left += whole * (1 - each.share if each.begun is not None else 1.0)
-        return left / at_once
+            left.append(whole * (1 - each.share if each.begun is not None else 1.0))
+        return max(sum(left) / at_once, *left, 0.0)
 
     def line(self) -> str:
         """All of it in one line."""

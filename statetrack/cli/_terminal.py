@@ -31,7 +31,7 @@ from typing import Annotated, Any
 
 import typer
 
-from statetrack import __version__, evidence, report, sources
+from statetrack import __version__, evidence, report, runs, sources
 from statetrack.errors import SettingsError, StatetrackError
 from statetrack.registry import tasks_folder
 from statetrack.text import visible
@@ -431,6 +431,16 @@ def evidence_json(value: Any, task: sources.Source) -> Any:
     return value
 
 
+def replica_json(outcome: runs.Outcome, selected: bool) -> dict[str, Any]:
+    """A replica, and whether validation selected it."""
+    return {
+        "replica": outcome.replica,
+        "seed": outcome.seed,
+        "lr": outcome.lr,
+        "selected": selected,
+    }
+
+
 def failure_json(failure: evidence.Failure | None, task: sources.Source) -> dict[str, Any] | None:
     """A failure by the names of its symbols and labels."""
     if failure is None:
@@ -460,16 +470,25 @@ OR_A_FILE = "; or a file of the table, whose ending says the format, as in .md o
 Force = Annotated[bool, typer.Option("--force", help="Replace the file that --out names.")]
 
 
-def wanted_file(out: Path | None, *, force: bool, as_json: bool = False) -> Path | None:
-    """The file that `--out` names; None for standard output. It is looked at before any work.
+def named_file(out: Path | None, *, force: bool) -> Path | None:
+    """The file that `--out` names; None for standard output.
 
-    Raises `SettingsError` for an ending that is no format's, for a file that could not be written
-    or that is there already, and for `--force` or `--json` that do not go with it.
+    Raises `SettingsError` for `--force` without one.
     """
     file = None if out is None or str(out) == "-" else out
+    if file is None and force:
+        raise SettingsError("--force replaces the file that --out names: name one")
+    return file
+
+
+def wanted_file(out: Path | None, *, force: bool, as_json: bool) -> Path | None:
+    """The same of a command whose files are of any format; it is looked at before any work.
+
+    Raises `SettingsError` also for an ending that is no format's, for a file that could not be
+    written or that is there already, and for `--json` beside one.
+    """
+    file = named_file(out, force=force)
     if file is None:
-        if force:
-            raise SettingsError("--force replaces the file that --out names: name one")
         return None
     if as_json:
         raise SettingsError(f"--json: prints JSON: leave it out, or --out {file}")

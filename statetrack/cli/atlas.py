@@ -90,26 +90,26 @@ def atlas(
     ] = False,
     budget: Annotated[
         str, typer.Option(metavar="BUDGET", help="With --train: minutes or hours.")
-    ] = "minutes",
+    ] = OF_TRAINING["budget"],
     lengths: Annotated[
         str,
         typer.Option(
             "--length", metavar="SHORT,LONG", help="With --train: the two lengths to test at."
         ),
-    ] = "20,500",
+    ] = OF_TRAINING["length"],
     samples: Annotated[
         int, typer.Option(help="With --train: test words; 0: those of the budget.", min=0)
-    ] = 0,
+    ] = OF_TRAINING["samples"],
     seeds: Annotated[
         int, typer.Option(help="With --train: seeds; 0: those of the budget.", min=0)
-    ] = 0,
+    ] = OF_TRAINING["seeds"],
     steps: Annotated[
         int, typer.Option(help="With --train: steps; 0: those of the budget.", min=0)
-    ] = 0,
+    ] = OF_TRAINING["steps"],
     finished: Annotated[
         bool,
         typer.Option("--finished", help="With --train: show the runs that are there, train none."),
-    ] = False,
+    ] = OF_TRAINING["finished"],
     markdown: options.MarkdownFile = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV and nothing else.")] = False,
     as_json: options.PrintJson = False,

@@ -117,13 +117,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             exporting.LAYOUTS[export]  # an unknown name is refused before anything is built
             beside = out.with_name(f"{out.name}-{export}")
             runs.require_new(beside)
-        chosen = {
-            each: value
-            for each, value in given.items()
-            if each not in BuildSettings.model_fields
-            and (source := context.get_parameter_source(each))
-            and source.name == "COMMANDLINE"
-        }
+        of_model = {name: given[name] for name in fields}
         loaded = load_task(task)
         found = constructions.build(
             loaded,
@@ -132,7 +126,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             noise=settings.noise,
             seed=settings.seed,
             integers=settings.integers,
-            **chosen,
+            **options.on_command_line(context, of_model),
         )
         if export is not None and beside is not None:
             try:

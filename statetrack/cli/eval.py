@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +20,7 @@ from statetrack.cli import options
 from statetrack.cli._terminal import (
     evidence_json,
     failure_json,
+    replica_json,
     require_writable,
     searching,
 )
@@ -194,7 +193,7 @@ def evaluate(
     elif as_json:
         typer.echo(running.to_json(found.to_json()))
     elif as_csv:
-        found.print_csv()
+        terminal.show_document(found.document(), "csv")
     else:
         found.draw()
     if not (as_json or as_csv):
@@ -416,13 +415,6 @@ class Found:
         """The rows of all runs."""
         return [row for each in self.evaluated for row in each.csv_rows()]
 
-    def print_csv(self) -> None:
-        """The rows of all runs."""
-        if rows := self.csv_rows():
-            writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-
     def document(self) -> report.Document:
         """The table and its sentences, for a file."""
         return report.Document(
@@ -558,8 +550,7 @@ class Stressed:
         """As `eval --json` prints it: an entry of `stress`."""
         from statetrack.scoring import plain  # numpy, which `--help` does not need
 
-        about = _about(self.outcome, self.selected)
-        found = self.found
+        about, found = replica_json(self.outcome, self.selected), self.found
         content: dict[str, Any] = plain(
             about
             | {
@@ -598,7 +589,7 @@ class Errors:
     def to_json(self, source: sources.Source) -> dict[str, Any]:
         """As `eval --json` prints it: an entry of `errors`."""
         found = self.found
-        return _about(self.outcome, self.selected) | {
+        return replica_json(self.outcome, self.selected) | {
             "drawn": self.words,
             "length": found.length,
             "sequences": found.words,
@@ -686,15 +677,6 @@ def _errors(
 
 def _replicas(rows: Sequence[running.EvaluationRow]) -> list[int]:
     return list(dict.fromkeys(row.replica for row in rows))
-
-
-def _about(outcome: running.Outcome, selected: bool) -> dict[str, Any]:
-    return {
-        "replica": outcome.replica,
-        "seed": outcome.seed,
-        "lr": outcome.lr,
-        "selected": selected,
-    }
 
 
 def _window_json(window: evidence.Window, source: sources.Source) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import inspect
 import re
 import shlex
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -190,9 +190,6 @@ Style = Annotated[
 Title = Annotated[str | None, typer.Option(help="The title, in place of the usual one.")]
 NoTitle = Annotated[bool, typer.Option("--no-title", help="No title.")]
 
-DPI, STYLE = 200, "plain"
-"""The defaults of `--dpi` and `--style`."""
-
 CONTEXT = inspect.Parameter(
     "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
 )
@@ -204,13 +201,13 @@ TYPES_OF_TYPER = (bool, int, float, str, Path)
 
 def look_of(
     *,
-    width: str | None,
-    height: float | None,
-    dpi: int,
-    font: float | None,
-    style: str,
-    title: str | None,
-    no_title: bool,
+    width: Width = None,
+    height: Height = None,
+    dpi: Dpi = 200,
+    font: Font = None,
+    style: Style = "plain",
+    title: Title = None,
+    no_title: NoTitle = False,
     legend: bool = True,
 ) -> pictures.Look:
     """The look that options ask for.
@@ -228,6 +225,14 @@ def look_of(
         title="" if no_title else title,
         legend=legend,
     )
+
+
+LOOK = [
+    one
+    for one in inspect.signature(look_of, eval_str=True).parameters.values()
+    if typing.get_origin(one.annotation) is Annotated
+]
+"""The options of commands that draw: those of `look_of`."""
 
 
 def models_option(left_out: str) -> Any:
@@ -289,12 +294,16 @@ def with_parameters(
 
 
 def with_settings(
-    command: Callable[..., None], settings: Iterable[inspect.Parameter]
+    command: Callable[..., None], settings: Iterable[inspect.Parameter], after: str | None = None
 ) -> Callable[..., None]:
-    """The command, with these parameters in the place of its `**given`."""
+    """The command, with these parameters in the place of its `**given`.
+
+    They stand behind its parameter `after`, by default behind all.
+    """
     written = inspect.signature(command, eval_str=True).parameters.values()
     own = [one for one in written if one.kind is not inspect.Parameter.VAR_KEYWORD]
-    return with_parameters(command, [*own, *settings])
+    place = len(own) if after is None else [one.name for one in own].index(after) + 1
+    return with_parameters(command, [*own[:place], *settings, *own[place:]])
 
 
 def collect(kind: type[S], given: Mapping[str, Any]) -> S:
@@ -303,6 +312,16 @@ def collect(kind: type[S], given: Mapping[str, Any]) -> S:
     Raises `SettingsError` naming the option whose value the class refuses.
     """
     return kind(**{name: given[name] for name in kind.model_fields})
+
+
+def on_command_line(context: typer.Context, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the values of a command that its command line has, and not a default."""
+    return {
+        name: value
+        for name, value in given.items()
+        if (source := context.get_parameter_source(name)) is not None
+        and source.name == "COMMANDLINE"
+    }
 
 
 def check_preset(
@@ -406,29 +425,57 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")] if text.strip() else []
 
 
-def names_among(given: Sequence[str], names: Sequence[str], option: str) -> list[str]:
+def names_among(given: Sequence[str], names: Mapping[str, str], option: str) -> list[str]:
     """Those of some names that texts ask for, in the order in which they ask.
 
-    A text is a name, or several with commas between; what a name begins with, up to a comma or a
-    space, stands for all names that begin so: a model for all of its rows. Raises `SettingsError`
-    for one that there is not, with the nearest.
+    A text is a name, or several with commas between. `names` has for every name another one that
+    stands for it too, such as that of its model. Raises `SettingsError` for one that there is not,
+    with the nearest, and for a text that can be read in several ways.
     """
-    beginnings: dict[str, list[str]] = {}
-    for name in names:
-        beginnings.setdefault(re.split("[, ]", name)[0], []).append(name)
-    found: list[str] = []
+    known = {_spaced(name): name for name in (*names, *names.values())}
+    asked: list[str] = []
     for text in given:
-        for part in [text] if text in names else _split(text):
-            those = [part] if part in names else beginnings.get(part)
-            if those is None:
-                known = dict.fromkeys((*names, *beginnings))
-                raise SettingsError(
-                    f"{option}: there is no '{part}'.{nearest_or_known(part, known)}"
-                )
-            found += those
-    if not found:
+        parts, whole = [part for part in _split(text) if part], _spaced(text)
+        ways = [[whole]] if whole in known else list(_ways(parts, known))
+        if len(ways) == 1:
+            asked += (known[name] for name in ways[0])
+        elif ways:
+            raise SettingsError(
+                f"{option}: '{text}' can be read as different names: repeat {option} for each"
+            )
+        else:
+            wrong = next(part for part in parts if part not in known)
+            commas = next((name for name in known if "," in name), None)
+            how = f" A name with a comma is one option: {option} '{commas}'." if commas else ""
+            raise SettingsError(
+                f"{option}: there is no '{wrong}'.{nearest_or_known(wrong, known)}{how}"
+            )
+    if not asked:
         raise SettingsError(f"{option}: names none.{nearest_or_known('', names)}")
+    found: list[str] = []
+    for each in asked:
+        found += [each] if each in names else [name for name in names if names[name] == each]
     return list(dict.fromkeys(found))
+
+
+def by_beginning(names: Sequence[str]) -> dict[str, str]:
+    """What each name begins with, up to a comma or a space: of a row, its model."""
+    return {name: re.split("[, ]", name)[0] for name in names}
+
+
+def _spaced(name: str) -> str:
+    """A name with one space behind every comma."""
+    return ", ".join(part.strip() for part in name.split(","))
+
+
+def _ways(parts: Sequence[str], known: Container[str]) -> Iterator[list[str]]:
+    """Every way in which parts between commas, in their order, are known names."""
+    if not parts:
+        yield []
+    for count in range(1, len(parts) + 1):
+        name = _spaced(",".join(parts[:count]))
+        if name in known:
+            yield from ([name, *rest] for rest in _ways(parts[count:], known))
 
 
 def chosen_models(written: str, option: str = "--models") -> dict[str, Settings]:
@@ -499,10 +546,7 @@ def _given(name: str, kind: type[Settings], words: Sequence[str]) -> dict[str, A
 
     def keep(context: typer.Context, **values: Any) -> None:
         refuse_unknown(context.args, name, kind.model_fields, fields_of_models, "")
-        for each, value in values.items():
-            source = context.get_parameter_source(each)
-            if source is not None and source.name == "COMMANDLINE":
-                found[each] = value
+        found.update(on_command_line(context, values))
 
     own = parameters(kind, "")
     app = typer.Typer(add_completion=False)

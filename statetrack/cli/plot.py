@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,7 +18,7 @@ PLACE = 3.9
 
 def build(argv: list[str]) -> Callable[..., None]:
     """The command; its options do not depend on the arguments."""
-    return plot
+    return options.with_settings(plot, options.LOOK, after="published")
 
 
 def plot(
@@ -73,17 +73,11 @@ def plot(
     published: Annotated[
         bool, typer.Option("--published", help="Write published numbers into a heat map.")
     ] = False,
-    width: options.Width = None,
-    height: options.Height = None,
-    dpi: options.Dpi = options.DPI,
-    font: options.Font = None,
-    style: options.Style = options.STYLE,
-    title: options.Title = None,
-    no_title: options.NoTitle = False,
     no_legend: Annotated[bool, typer.Option("--no-legend", help="No legend.")] = False,
     folder: options.SuiteFolder = None,
     budget: options.SuiteBudget = None,
     as_json: options.AsJson = False,
+    **given: Any,
 ) -> None:
     """Draw figures of runs, or of a suite, for papers.
 
@@ -104,22 +98,14 @@ def plot(
 
     if axis is not None and kind not in (None, "data"):
         raise SettingsError(f"--axis belongs to --kind data, and --kind {kind} is asked for")
-    look = options.look_of(
-        width=width,
-        height=height,
-        dpi=dpi,
-        font=font,
-        style=style,
-        title=title,
-        no_title=no_title,
-        legend=not no_legend,
-    )
+    look = options.look_of(**given, legend=not no_legend)
     check_path(out)
     look.settings()
     require_writable(out, "--out")
     report = make_report(*runs, folder=folder, budget=budget)
     if rows:
-        report = report.with_rows(options.names_among(rows, report.row_names, "--rows"))
+        names = options.by_beginning(report.row_names)
+        report = report.with_rows(options.names_among(rows, names, "--rows"))
     choice = Choice(of=of, length=length, axis=axis, measure=measure, published=published)
     chosen = kind or usual_kind(report, choice)
     caption = draw_report(report, chosen, out, choice, look)

@@ -127,7 +127,7 @@ def report(
             given = f"--format {form}" if form not in (None, "json") else f"--out {out}"
             raise SettingsError(f"--json: prints JSON: leave it out, or {given}")
         form = "json"
-    file = None if out is None or str(out) == "-" else out
+    file = terminal.named_file(out, force=force)
     if form is None:
         form = "rich" if file is None else format_of(file, "--format, or ")
     wanted = Wanted(

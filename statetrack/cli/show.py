@@ -44,7 +44,7 @@ PLACE = 5
 
 def build(argv: list[str]) -> Callable[..., None]:
     """The command `statetrack show`."""
-    return show
+    return options.with_settings(show, options.LOOK, after="plot_as")
 
 
 def show(
@@ -56,6 +56,7 @@ def show(
             metavar="NAME",
         ),
     ],
+    *,
     as_json: options.PrintJson = False,
     plot: Annotated[
         Path | None,
@@ -64,19 +65,13 @@ def show(
     plot_as: Annotated[
         str, typer.Option(help=f"{', '.join(MANNERS)}; auto: what suits the task.")
     ] = AUTO,
-    width: options.Width = None,
-    height: options.Height = None,
-    dpi: options.Dpi = options.DPI,
-    font: options.Font = None,
-    style: options.Style = options.STYLE,
-    title: options.Title = None,
-    no_title: options.NoTitle = False,
     caption: Annotated[
         str | None,
         typer.Option(
             metavar="TEXT", help="The text below the picture; '' for none. By default its legend."
         ),
     ] = None,
+    **given: Any,
 ) -> None:
     """Show everything about one task, model, kind, protocol, suite or run.
 
@@ -95,29 +90,14 @@ def show(
     if plot is not None:
         if as_json:
             raise SettingsError("--json and --plot: choose one")
-        look = options.look_of(
-            width=width,
-            height=height,
-            dpi=dpi,
-            font=font,
-            style=style,
-            title=title,
-            no_title=no_title,
-        )
-        _plot(name, plot, plot_as, look, caption)
+        _plot(name, plot, plot_as, options.look_of(**given), caption)
         return
     of_a_picture = {
         "--plot-as": plot_as != AUTO,
-        "--width": width is not None,
-        "--height": height is not None,
-        "--dpi": dpi != options.DPI,
-        "--font": font is not None,
-        "--style": style != options.STYLE,
-        "--title": title is not None,
-        "--no-title": no_title,
+        **{options.flag(one.name): given[one.name] != one.default for one in options.LOOK},
         "--caption": caption is not None,
     }
-    if without := [option for option, given in of_a_picture.items() if given]:
+    if without := [option for option, asked in of_a_picture.items() if asked]:
         raise SettingsError(f"{without[0]}: needs --plot FILE as well")
     _show(name, as_json)
 

@@ -22,7 +22,6 @@ from .evidence import failing_words_line as failing_words_line
 from .evidence import transitions as transitions
 from .evidence import window_table as window_table
 from .formats.rich import PIPED_WIDTH as PIPED_WIDTH
-from .formats.rich import FittedTable as FittedTable
 from .formats.rich import alike as alike
 from .formats.rich import console as console
 from .formats.rich import error_console as error_console

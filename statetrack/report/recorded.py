@@ -18,7 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from statetrack.evidence import Evidence
-from statetrack.runs import EvaluationRow, Outcome, Summary, evidence_to_json, read_evidence
+from statetrack.runs import (
+    WITHOUT_EFFECT,
+    EvaluationRow,
+    Outcome,
+    Summary,
+    evidence_to_json,
+    read_evidence,
+)
 from statetrack.scoring import Accuracies, score_of, wilson
 from statetrack.spec import golden_hash, load_task
 from statetrack.sweep import (
@@ -32,9 +39,6 @@ from statetrack.sweep import (
     points_of,
 )
 from statetrack.training import SAME_SINCE
-
-UNTOUCHED = frozenset({"device", "threads", "checkpoint_every", "kernel"})
-"""Settings that change no number, but by rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,7 +213,7 @@ class RecordedTable:
         then, name = self.settings, _name(point)
         were = {**then[""], **then.get(name, {})}
         now = _plain(_values(point))
-        usual = _plain(_defaults(point))
+        usual = _plain(point.experiment.defaults)
         known = {key: now[key] for key in now if key in were or now[key] != usual.get(key)}
         were = {key: were[key] for key in were if key in now}
         return _differences(f"{name}: ", were, known)
@@ -318,18 +322,7 @@ def _name(point: Point) -> str:
 def _values(point: Point) -> dict[str, Any]:
     """The settings of a point that its numbers depend on."""
     values = point.experiment.values().items()
-    return {name: value for name, value in values if name not in UNTOUCHED}
-
-
-def _defaults(point: Point) -> dict[str, Any]:
-    """The default of every setting of a point."""
-    experiment = point.experiment
-    parts = (experiment.data, experiment.model_settings, experiment.training)
-    return {
-        name: value
-        for part in parts
-        for name, value in type(part)().model_dump(mode="json").items()
-    }
+    return {name: value for name, value in values if name not in WITHOUT_EFFECT}
 
 
 def _differences(where: str, then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

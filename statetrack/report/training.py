@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from statetrack.runs import Experiment
-from statetrack.spec import WordSpec, load_task
 from statetrack.text import markdown
 from statetrack.training import OPTIMISERS, TrainSettings
 
@@ -86,9 +85,7 @@ def _by_name(said: Sequence[tuple[TrainedPoint, str]]) -> list[tuple[str, str]]:
 def _facts(experiment: Experiment) -> Mapping[str, str]:
     """Each fact of a run's training in words; empty for what is not done."""
     training, data = experiment.training, experiment.data
-    words = WordSpec.of(
-        load_task(data.task), train_length=data.train_length, supervision=data.supervision
-    )
+    words = experiment.words_of()
     rates = ", ".join(f"{rate:g}" for rate in training.lrs)
     last_seed = training.seed + training.seeds - 1
     return {

@@ -12,13 +12,16 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from statetrack.errors import SettingsError, nearest
 from statetrack.models import MODEL_FACTS, MODELS
 from statetrack.runs.origin import ORIGINS, ByConstruction, StartedFrom
 from statetrack.settings import Settings, build
 from statetrack.training import DataSettings, Replica, TrainSettings, replicas_of, settings_for
+
+if TYPE_CHECKING:
+    from statetrack.spec import Task, WordSpec
 
 
 def preset(model: str, *layers: Mapping[str, Any], protocol: str = "") -> dict[str, Any]:
@@ -143,6 +146,28 @@ class Experiment:
         at = (*self.training.extended_at, self.training.steps)
         values = self.values() | {"steps": steps, "extended_at": list(at)}
         return Experiment.from_values(values, "the extended run")
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The default of every setting of these classes but the model, as `values` has them."""
+        parts = (self.data, self.model_settings, self.training)
+        kinds = [type(part)().model_dump(mode="json").items() for part in parts]
+        flat = {name: value for values in kinds for name, value in values}
+        del flat["extended_at"]
+        return flat
+
+    def words_of(self, task: Task | None = None) -> WordSpec:
+        """The lengths of the training words, and which of their symbols have labels.
+
+        They are those of the settings' own task, or of another version of it.
+        """
+        from statetrack.spec import WordSpec, load_task  # NumPy
+
+        return WordSpec.of(
+            load_task(self.data.task if task is None else task),
+            train_length=self.data.train_length,
+            supervision=self.data.supervision,
+        )
 
     @property
     def replicas(self) -> tuple[Replica, ...]:

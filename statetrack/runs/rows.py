@@ -454,7 +454,7 @@ def _adapter(kind: Hashable) -> TypeAdapter[Any]:
 
 # --- the identity of a run: the settings and the task that decide what its weights are ---
 
-WITHOUT_EFFECT = frozenset({"device", "threads", "kernel", "checkpoint_every"})
+WITHOUT_EFFECT: frozenset[str] = frozenset({"device", "threads", "kernel", "checkpoint_every"})
 """Settings that say where and how the same function is computed."""
 
 _NOT_SET = object()

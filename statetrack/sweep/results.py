@@ -37,7 +37,6 @@ from statetrack.runs import (
 )
 from statetrack.spec import (
     Task,
-    WordSpec,
     current_name,
     folder_name,
     golden_hash,
@@ -46,7 +45,7 @@ from statetrack.spec import (
 )
 from statetrack.sweep.executors import Failed
 from statetrack.sweep.suite import Suite
-from statetrack.training import DataSettings, TaskWords
+from statetrack.training import TaskWords
 
 
 @dataclass(frozen=True)
@@ -377,12 +376,7 @@ def refuse_another(folder: RunFolder, point: Point) -> Task:
     model's own default may be newer than the run.
     """
     wanted = point.experiment
-    found = {
-        name: value
-        for part in (wanted.data, wanted.model_settings, wanted.training)
-        for name, value in type(part)().model_dump(mode="json").items()
-        if name != "extended_at"  # left out unless there is one
-    } | folder.read(files.CONFIG)
+    found = wanted.defaults | folder.read(files.CONFIG)
     if "task" in found:
         found["task"] = current_name(str(found["task"]))
     asked = wanted.values() | {"task": current_name(wanted.data.task)}
@@ -392,7 +386,7 @@ def refuse_another(folder: RunFolder, point: Point) -> Task:
         more = "; ..." if len(names) > 3 else ""
         raise _another(folder, f"a run with other settings ({'; '.join(shown)}{more})")
     task, now = load_task(str(files.TASK.require(folder.path))), load_task(wanted.data.task)
-    if difference := _difference(task, now, wanted.data):
+    if difference := _difference(task, now, wanted):
         raise _another(folder, f"a run on another task ({difference})")
     return task
 
@@ -403,16 +397,13 @@ def _another(folder: RunFolder, what: str) -> AnotherRunError:
     )
 
 
-def _difference(kept: Task, now: Task, data: DataSettings) -> str:
+def _difference(kept: Task, now: Task, experiment: Experiment) -> str:
     """What training or testing on two tasks would differ in; nothing for titles and the like."""
     if kept.spec.version != now.spec.version:
         return f"version {kept.spec.version} of {now.name} there and {now.spec.version} here"
     if golden_hash(kept) != golden_hash(now):
         return f"{now.name} has other words or labels there"
-    before, after = (
-        WordSpec.of(task, train_length=data.train_length, supervision=data.supervision)
-        for task in (kept, now)
-    )
+    before, after = experiment.words_of(kept), experiment.words_of(now)
     if before != after:
         there, here = (
             f"lengths {words.lengths} with supervision '{words.supervision}'"

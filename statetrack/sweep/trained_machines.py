@@ -34,6 +34,9 @@ SETTINGS: dict[str, Any] = {
 }
 """How points are trained within minutes."""
 
+SAMPLES = 500
+"""The test words within minutes."""
+
 HOURS = Budget(
     says="2,000 steps, batches of 64, two learning rates and three seeds",
     settings={"steps": 2000, "batch_size": 64, "lrs": [0.01, 0.003], "seeds": 3},
@@ -47,7 +50,6 @@ def training_suite(
     files: Sequence[MachineFile],
     models: Models,
     lengths: tuple[int, int] = (20, 500),
-    samples: int = 500,
 ) -> Suite:
     """The suite of all models on all machines, by each kind of words that a machine has.
 
@@ -67,7 +69,7 @@ def training_suite(
         tasks=tasks,
         length=max(lengths),
         curve_lengths=tuple(sorted({*lengths} - {max(lengths)})),
-        samples=samples,
+        samples=SAMPLES,
         test_words=KINDS,
         budgets={"hours": HOURS},
     )

@@ -40,7 +40,7 @@ from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
 from statetrack.errors import StatetrackError
-from statetrack.runs import EvaluationRow, Experiment, RunFolder, Summary, files
+from statetrack.runs import WITHOUT_EFFECT, EvaluationRow, Experiment, RunFolder, Summary, files
 from statetrack.scoring import (
     NOISE,
     ReplicaSpread,
@@ -50,7 +50,7 @@ from statetrack.scoring import (
     rounded_up,
     wilson,
 )
-from statetrack.spec import WordSpec, current_name, load_task
+from statetrack.spec import current_name, load_task
 from statetrack.sweep.results import Done, Point, PointResult
 from statetrack.sweep.suite import TRAINED_BY, Measure, Of, PublishedTable, Suite, Trust
 
@@ -208,14 +208,6 @@ def papers_experiment(suite: Suite, point: Point) -> Experiment | None:
     return Experiment.from_values(values, point.name, protocol=protocol, to_build=False)
 
 
-def words_and_lengths(experiment: Experiment) -> WordSpec:
-    """The lengths of an experiment's training words, and which of their symbols have labels."""
-    data = experiment.data
-    return WordSpec.of(
-        load_task(data.task), train_length=data.train_length, supervision=data.supervision
-    )
-
-
 _LABELS = {"every": "after every symbol", "last": "after the last symbol only"}
 
 
@@ -238,7 +230,7 @@ def trained_otherwise(ours: Experiment, papers: Experiment) -> list[str]:
             continue
         if name in there and here[name] != there[name]:
             said.append(f"{name.replace('_', ' ')} {_shown(here[name])} for {_shown(there[name])}")
-    mine, its = words_and_lengths(ours), words_and_lengths(papers)
+    mine, its = ours.words_of(), papers.words_of()
     if mine.supervision != its.supervision:
         said.append(f"labels {_LABELS[mine.supervision]}, there {_LABELS[its.supervision]}")
     return said
@@ -269,7 +261,7 @@ def departures_from_paper(suite: Suite, points: Sequence[Point]) -> str:
     return "; ".join(said)
 
 
-_ABOUT_THE_MACHINE = frozenset({"seed", "checkpoint_every", "device", "threads"})
+_ABOUT_THE_MACHINE: frozenset[str] = WITHOUT_EFFECT | {"seed"}
 """Settings that change no result, and the first seed."""
 
 
@@ -380,7 +372,7 @@ class _Beside:
             found.append(f"task {ours.data.task} for {paper.data.task}")
         if ours.data.words != paper.data.words:
             found.append(f"words '{ours.data.words}' for '{paper.data.words}'")
-        here, there = words_and_lengths(ours), words_and_lengths(paper)
+        here, there = ours.words_of(), paper.words_of()
         at_last = self.table.measure in ("accuracy", "scaled")
         same_labels = here.supervision == there.supervision
         asks_no_less = here.supervision == "every" and (same_labels or at_last)
@@ -607,7 +599,7 @@ class _Beside:
             fails_by = self._agreeing.high
         else:
             fails_by = max(self.lengths) if self._agreeing.high < 1 else math.inf
-        if math.isinf(fails_by) or fails_by <= words_and_lengths(ours).lengths.longest:
+        if math.isinf(fails_by) or fails_by <= ours.words_of().lengths.longest:
             return ""
         place = self.row, self.column
         if place not in self.theorems:

@@ -15,7 +15,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich import box
@@ -146,7 +146,7 @@ def prose(docstring: str, console: Console) -> None:
 
 def rich_table(table: Table) -> RenderableType:
     """A table for a terminal, laid out when it is printed; its caption and notes stand below."""
-    shown: RenderableType = _Matrix(table) if table.look == "matrix" else _fitted(table)
+    shown: RenderableType = _Matrix(table) if table.look == "matrix" else _Fitted(table)
     below = [_Sentence(table.caption)] if table.caption else []
     below += [_Sentence(f"- {note}", "dim") for note in table.notes]
     return Group(shown, *below) if below else shown
@@ -159,7 +159,7 @@ def alike(tables: Sequence[Table], room: int) -> list[Table]:
     """
     gone: dict[str, None] = {}
     for table in tables:
-        gone |= dict.fromkeys(column.heading for column in _fitted(table).without(room))
+        gone |= dict.fromkeys(column.heading for column in _Fitted(table).without(room))
     if not gone:
         return list(tables)
     shown = []
@@ -173,22 +173,6 @@ def alike(tables: Sequence[Table], room: int) -> list[Table]:
     named = ", ".join(" ".join(heading.split()) for heading in gone)
     shown[-1] = replace(shown[-1], caption=f"no room for: {named}; {shown[-1].more}")
     return shown
-
-
-def _fitted(table: Table) -> FittedTable:
-    fitted = FittedTable(
-        table.title,
-        look=table.look,
-        left_out=table.left_out,
-        more=table.more,
-        in_blocks=table.in_blocks,
-    )
-    for column in table.columns:
-        fitted.add_column(column.heading, kind=column.kind, style=column.style)
-    for row in table.lines:
-        cells = [_text(*each) for each in zip(table.columns, row.cells, strict=False)]
-        fitted.add_row(*cells, style=row.style, end_section=row.ends)
-    return fitted
 
 
 def _text(column: Column, cell: Any) -> Text:
@@ -319,7 +303,7 @@ class _Column:
     heading: str
     kind: Kind
     style: str
-    cells: list[Text] = field(default_factory=list)
+    cells: list[Text]
     widest: int = 0
     """The width at which nothing is broken."""
     least: int = 0
@@ -345,50 +329,28 @@ class _Column:
         self.least = max(self.tightest, min(self.widest, kept))
 
 
-class FittedTable:
+class _Fitted:
     """A table whose layout is made when it is printed, for the width that there is then.
 
     Columns are left out in the order of `left_out`, after them all others from the last one on but
-    the first and those without a heading, which hold marks; `more` says how to see them. With
-    `in_blocks` none is left out: those without room stand in a table below, with the first column
-    again.
+    the first and those without a heading, which hold marks. With `in_blocks` none is left out:
+    those without room stand in a table below, with the first column again.
     """
 
-    def __init__(
-        self,
-        title: str = "",
-        *,
-        look: Look = "plain",
-        left_out: Sequence[str] = (),
-        more: str = "--json has them",
-        in_blocks: bool = False,
-    ) -> None:
-        self.title, self.look = visible(title, lines=True), look
-        self.left_out, self.more, self.in_blocks = left_out, more, in_blocks
-        self._columns: list[_Column] = []
-        self._rows: list[tuple[str | None, bool]] = []
-
-    @property
-    def row_count(self) -> int:
-        """The number of rows."""
-        return len(self._rows)
-
-    def add_column(self, heading: str = "", *, kind: Kind = "text", style: str = "") -> None:
-        """Add a column; all are added before the first row."""
-        assert not self._rows, "columns come before rows"
-        self._columns.append(_Column(visible(heading, lines=True), kind, style))
-
-    def add_row(
-        self, *cells: str | Text, style: str | None = None, end_section: bool = False
-    ) -> None:
-        """Add a row, of a cell for each of the first columns; the others are empty.
-
-        A row that ends a section has a line below it, where there is a frame.
-        """
-        assert len(cells) <= len(self._columns), "a cell for each column at most"
-        for place, column in enumerate(self._columns):
-            column.cells.append(_shown(cells[place]) if place < len(cells) else Text())
-        self._rows.append((style, end_section))
+    def __init__(self, table: Table) -> None:
+        self._table, self._lines = table, table.lines
+        self._columns = [
+            _Column(
+                visible(column.heading, lines=True),
+                column.kind,
+                column.style,
+                [
+                    _shown(_text(column, line.cells[place])) if place < len(line.cells) else Text()
+                    for line in self._lines
+                ],
+            )
+            for place, column in enumerate(table.columns)
+        ]
 
     def without(self, room: int) -> list[_Column]:
         """The columns that a width has no room for."""
@@ -400,14 +362,14 @@ class FittedTable:
         room = options.max_width
         for column in self._columns:
             column.measure()
-        if self.title:
-            yield Text("\n").join(wrapped(Text(self.title, "italic"), room))
+        if title := visible(self._table.title, lines=True):
+            yield Text("\n").join(wrapped(Text(title, "italic"), room))
         blocks, left_out = self._blocks(room)
         for block in blocks:
             yield self._drawn(block, self._widths(block, room))
         if left_out:
             named = ", ".join(" ".join(column.heading.split()) for column in left_out)
-            yield _Sentence(f"no room for: {named}; {self.more}", "dim")
+            yield _Sentence(f"no room for: {named}; {self._table.more}", "dim")
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         for column in self._columns:
@@ -416,22 +378,22 @@ class FittedTable:
         return Measurement(min(widest, options.max_width), min(widest, options.max_width))
 
     def _total(self, widths: Iterable[int]) -> int:
-        each, around = _GAPS[self.look]
+        each, around = _GAPS[self._table.look]
         return sum(width + each for width in widths) + around
 
     def _blocks(self, room: int) -> tuple[list[list[_Column]], list[_Column]]:
         """The columns of each table that is drawn, and those that are left out of all."""
-        if self.in_blocks:
+        if self._table.in_blocks:
             return self._in_blocks(room), []
         kept = list(self._columns)
         others = kept[1:]
-        names = dict.fromkeys(self.left_out)  # a name that is given twice counts once
+        names = dict.fromkeys(self._table.left_out)  # a name that is given twice counts once
         stated = [column for name in names for column in others if column.heading == name]
         for column in stated:
             if self._total(each.least for each in kept) <= room:
                 break
             kept.remove(column)
-        while self._total(each.tightest for each in kept) > room and self.look != "facts":
+        while self._total(each.tightest for each in kept) > room and self._table.look != "facts":
             named = [column for column in kept[1:] if column.heading]
             if not named:
                 break
@@ -478,7 +440,7 @@ class FittedTable:
         return least
 
     def _drawn(self, columns: Sequence[_Column], widths: Sequence[int]) -> Frame:
-        table = _empty(self.look)
+        table = _empty(self._table.look)
         for column, width in zip(columns, widths, strict=True):
             table.add_column(
                 Text("\n").join(wrapped(Text(column.heading), width)),
@@ -489,12 +451,12 @@ class FittedTable:
                 style=column.style,
                 vertical="top",
             )
-        for place, (style, end) in enumerate(self._rows):
+        for place, line in enumerate(self._lines):
             cells = [
                 Text("\n").join(wrapped(column.cells[place], width))
                 for column, width in zip(columns, widths, strict=True)
             ]
-            table.add_row(*cells, style=style, end_section=end)
+            table.add_row(*cells, style=line.style, end_section=line.ends)
         return table
 
 
@@ -503,10 +465,8 @@ def _is_short_name(column: _Column, width: int) -> bool:
     return column.kind == "name" and width < LONGEST_WORD
 
 
-def _shown(cell: str | Text) -> Text:
+def _shown(cell: Text) -> Text:
     """The text of a cell, with unprintable characters as escapes, which need more room."""
-    if isinstance(cell, str):
-        return Text(visible(cell, lines=True))
     plain = visible(cell.plain, lines=True)
     return cell if plain == cell.plain else Text(plain, cell.style)
 
