@@ -26,7 +26,6 @@ from statetrack.report import Entry, Report
 from statetrack.report.recorded import RecordedTable
 from statetrack.runs import EvaluationRow
 from statetrack.spec import load_task
-from statetrack.sweep.verdicts import words_and_lengths
 
 DOCS = Path(__file__).parent
 FIGURES, RECORDED = DOCS / "figures", DOCS / "recorded"
@@ -152,9 +151,7 @@ def recorded_report(picture: Picture) -> Report:
             settings={},
             rows=result.every_row,
             replicas=result.replicas,
-            trained_to=words_and_lengths(
-                points[result.row, result.column].experiment
-            ).lengths.longest,
+            trained_to=points[result.row, result.column].experiment.words_of().lengths.longest,
         )
         for table in tables
         for result in table.results
