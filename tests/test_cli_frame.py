@@ -184,6 +184,29 @@ def test_an_option_that_swallows_the_next_one_is_told_its_value_is_missing(comma
 
 
 @pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--name", ""], "--name needs a value: it is followed by an empty one"),
+        (["--folder="], "--folder needs a value: none follows the `=`"),
+        (["--rank", ""], "--rank needs a value: it is followed by an empty one"),
+        (["--bias", ""], "an argument is empty: give a name or a path, or leave it out"),
+        ([""], "an argument is empty: give a name or a path, or leave it out"),
+    ],
+)
+def test_an_empty_value_is_refused(command, capsys, words, told):
+    """A variable of the shell that is not set must not choose a default, or the folder here."""
+    calls = command()
+    assert app.run(["dial", *words]) == 2
+    assert capsys.readouterr().err == f"error: {told}\n"
+    assert calls == []
+
+
+def test_a_title_may_be_empty(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert app.run(["show", "parity", "--plot", "parity.svg", "--title", ""]) == 0
+
+
+@pytest.mark.parametrize(
     ("error", "code", "line"),
     [
         (SettingsError("a [bold]b[/]: :smile: wrong"), 1, "error: a [bold]b[/]: :smile: wrong"),
