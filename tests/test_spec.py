@@ -239,7 +239,7 @@ class TestFiles:
             ("[500]", "[]", "'test_lengths' must be lengths from 1 to 1000000 (given: [])"),
             ("[500]", "[500, 0]", "'test_lengths' must be lengths from 1"),
             ("[2, 10]", "[2, 10, 20]", "'train_length': must have at most 2 parts (given: [2,"),
-            ("{shut: 0, wide: 1}", "{shut: 0, wide: }", "'outputs.wide': must be a whole number or"),
+            ("{shut: 0, wide: 1}", "{shut: 0, wide: }", "'outputs.wide': must be a whole number"),
             ("start: shut", "scored: shut\n  start: shut", "square brackets: write [shut] (given:"),
             ("[500]", "[1e3]", "line 13: `1e3` is text to YAML: write 1.0e+03"),
             ("every", "sometimes", "'supervision': Input should be 'every' or 'last'"),
