@@ -499,6 +499,31 @@ def test_check_refuses_a_file_without_models_and_a_model_that_is_not_in_it(
     assert "none.py: there is no such file" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("written", "otherwise", "told"),
+    [
+        ("(SequenceModel)", "(torch.nn.Module)", "Bare is no SequenceModel: write it as `class"),
+        ("    settings_class = Settings", "", "Bare has no `settings_class`, the class of its"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check mine.py", "train --plugin mine.py --model bare-here"])
+def test_what_is_registered_and_is_no_model_is_said_so(
+    command, written, otherwise, told, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(BARE_MODEL.replace(written, otherwise))
+    assert app.run(command.split()) == 1
+    assert f"error: model 'bare-here': {told}" in capsys.readouterr().err
+
+
+def test_a_model_that_does_not_take_its_sizes_is_the_users_mistake(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(BARE_MODEL.replace("settings, *, num_symbols, num", "num"))
+    assert app.run("train --plugin mine.py --model bare-here --steps 1".split()) == 1
+    told = capsys.readouterr().err
+    assert "mine.py, class Bare: TypeError: " in told and "internal error" not in told
+
+
 def test_a_plugin_is_loaded_for_any_command(tmp_path, capsys):
     path = tmp_path / "mine.py"
     path.write_text("raise ValueError('read')")
