@@ -193,7 +193,7 @@ def build(
 
 def _in_words(kind: type[Settings], invalid: ValidationError) -> str:
     """The first error that pydantic found among the arguments of a settings class."""
-    first = invalid.errors(include_url=False)[0]
+    first = _first(invalid.errors(include_url=False))
     name = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         hint = nearest_setting_or_known(name, kind.model_fields)
@@ -207,13 +207,47 @@ def _in_words(kind: type[Settings], invalid: ValidationError) -> str:
 
 def explain(invalid: ValidationError) -> str:
     """The first error that pydantic found, as one line with its place and its value."""
-    first = invalid.errors(include_url=False)[0]
+    first = _first(invalid.errors(include_url=False))
     place = ".".join(str(part) for part in first["loc"])
     if first["type"] == "missing":
         return f"'{place}' is missing"
     if not place:
         return _reason(first)
     return f"'{place}': {_with_value(first)}"
+
+
+_KINDS = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "list_type": "a list",
+    "dict_type": "`key: value` lines",
+}
+"""What pydantic asks for, by the type of its error."""
+
+_UNION = re.compile(r"str|int|float|(list|dict)\[.*")
+"""How pydantic calls a type of several, behind the place of the value that is of none."""
+
+
+def _first(errors: list[ErrorDetails]) -> ErrorDetails:
+    """The first error; where a value is of none of several types, one error that names them.
+
+    A value whose parts are wrong is of the one type that has parts.
+    """
+    first = errors[0]
+    place = [*first["loc"][:-1]]
+    alike = [error for error in errors if [*error["loc"][: len(place)]] == place]
+    of_none = [error for error in alike if len(error["loc"]) == len(place) + 1]
+    kinds = [_KINDS.get(error["type"]) for error in of_none]
+    if len(alike) < 2 or not all(_UNION.fullmatch(str(error["loc"][-1])) for error in of_none):
+        return first
+    if inside := [error for error in alike if len(error["loc"]) > len(place) + 1]:
+        shorter = [(*place, *error["loc"][len(place) + 1 :]) for error in inside]
+        return _first([{**e, "loc": loc} for e, loc in zip(inside, shorter, strict=True)])
+    if None in kinds:
+        return first
+    wanted = " or ".join(str(each) for each in kinds)
+    return {**first, "loc": (*place,), "type": "value_error", "msg": f"must be {wanted}"}
 
 
 def _with_value(mistake: ErrorDetails) -> str:
@@ -225,11 +259,18 @@ def _with_value(mistake: ErrorDetails) -> str:
 
 def _reason(mistake: ErrorDetails) -> str:
     if mistake["type"] in ("tuple_type", "list_type"):
-        pair = re.fullmatch(r"\s*(\d+)\s*(?:-|to|,)\s*(\d+)\s*", str(mistake["input"])[:60])
+        given = str(mistake["input"])[:60]
+        pair = re.fullmatch(r"\s*(\d+)\s*(?:-|to|,)\s*(\d+)\s*", given)
         written = f"[{pair[1]}, {pair[2]}]" if pair else "it as in [2, 20]"
+        if re.fullmatch(r"[^\W\d][\w-]*", given) and isinstance(mistake["input"], str):
+            written = f"[{given}]"
         return f"must be a list in square brackets: write {written}"
     if mistake["type"] in ("dict_type", "mapping_type"):
         return "must be `key: value` lines, each on a line of its own and indented"
+    if mistake["type"] in ("too_short", "too_long"):
+        bound, most = ("min", "least") if mistake["type"] == "too_short" else ("max", "most")
+        number = mistake["ctx"][f"{bound}_length"]
+        return f"must have at {most} {number} part{'' if number == 1 else 's'}"
     return mistake["msg"].removeprefix("Value error, ")
 
 

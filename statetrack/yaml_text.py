@@ -96,6 +96,7 @@ _ADVICE = {
     "did not find expected key": ": is the line indented as its neighbours are?",
     "did not find expected '-' indicator": ": is the line indented as its neighbours are?",
     "found unexpected end of stream": ": is a quote opened and not closed?",
+    "but found another document": ": `---` begins one, and a file holds one",
     "found character that cannot start any token": (
         ": lines are indented by spaces, not by tabs, and text with signs is quoted"
     ),
@@ -242,11 +243,17 @@ def _plain_text(node: yaml.Node) -> str:
     assert isinstance(node, yaml.ScalarNode)
     if not node.style and _is_number(text):
         number = float(text)
-        better = f"{number:.1e}" if "e" in text.lower() else f"{number:g}"
+        better = _scientific(number) if "e" in text.lower() else f"{number:.15g}"
         raise YamlProblem(
             f"`{_short(text)}` is text to YAML: write {better}, or put it in quotes", _line(node)
         )
     return text
+
+
+def _scientific(number: float) -> str:
+    """The shortest text of a number with a point and an exponent, as YAML needs them."""
+    written = (f"{number:.{digits}e}" for digits in range(1, 18))
+    return next(each for each in written if float(each) == number)
 
 
 def _is_number(text: str) -> bool:

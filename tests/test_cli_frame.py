@@ -184,6 +184,29 @@ def test_an_option_that_swallows_the_next_one_is_told_its_value_is_missing(comma
 
 
 @pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--name", ""], "--name needs a value: it is followed by an empty one"),
+        (["--folder="], "--folder needs a value: none follows the `=`"),
+        (["--rank", ""], "--rank needs a value: it is followed by an empty one"),
+        (["--bias", ""], "an argument is empty: give a name or a path, or leave it out"),
+        ([""], "an argument is empty: give a name or a path, or leave it out"),
+    ],
+)
+def test_an_empty_value_is_refused(command, capsys, words, told):
+    """A variable of the shell that is not set must not choose a default, or the folder here."""
+    calls = command()
+    assert app.run(["dial", *words]) == 2
+    assert capsys.readouterr().err == f"error: {told}\n"
+    assert calls == []
+
+
+def test_a_title_may_be_empty(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert app.run(["show", "parity", "--plot", "parity.svg", "--title", ""]) == 0
+
+
+@pytest.mark.parametrize(
     ("error", "code", "line"),
     [
         (SettingsError("a [bold]b[/]: :smile: wrong"), 1, "error: a [bold]b[/]: :smile: wrong"),
@@ -474,6 +497,31 @@ def test_check_refuses_a_file_without_models_and_a_model_that_is_not_in_it(
     assert "error: empty.py: registers no model" in capsys.readouterr().err
     assert app.run(["check", "none.py"]) == 1
     assert "none.py: there is no such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("written", "otherwise", "told"),
+    [
+        ("(SequenceModel)", "(torch.nn.Module)", "Bare is no SequenceModel: write it as `class"),
+        ("    settings_class = Settings", "", "Bare has no `settings_class`, the class of its"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check mine.py", "train --plugin mine.py --model bare-here"])
+def test_what_is_registered_and_is_no_model_is_said_so(
+    command, written, otherwise, told, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(BARE_MODEL.replace(written, otherwise))
+    assert app.run(command.split()) == 1
+    assert f"error: model 'bare-here': {told}" in capsys.readouterr().err
+
+
+def test_a_model_that_does_not_take_its_sizes_is_the_users_mistake(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(BARE_MODEL.replace("settings, *, num_symbols, num", "num"))
+    assert app.run("train --plugin mine.py --model bare-here --steps 1".split()) == 1
+    told = capsys.readouterr().err
+    assert "mine.py, class Bare: TypeError: " in told and "internal error" not in told
 
 
 def test_a_plugin_is_loaded_for_any_command(tmp_path, capsys):

@@ -57,6 +57,23 @@ def suite_of(**changes: Any) -> Suite:
     return Suite(**{**given, **changes})
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"models": {}}, "'models' is empty: name one"),
+        ({"tasks": {}}, "'tasks' is empty: name one"),
+        ({"settings": {"task": "s3"}}, "'settings' gives 'task', which a column has"),
+        ({"axes": {"task": ["s3", "s4"]}}, "'axes' gives 'task', which a column has"),
+        ({"models": {"a": {"model": "lstm", "task": "s3"}}}, "'models', 'a' gives 'task'"),
+        ({"cells": {"mod 5": {"LSTM": {"task": "s3"}}}}, "'mod 5', 'LSTM' gives 'task'"),
+        ({"settings": {"model": "gru"}}, "'settings' gives 'model', which a row has"),
+    ],
+)
+def test_rows_have_the_models_and_columns_the_tasks(changes: Any, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        suite_of(budgets={}, **changes)
+
+
 def test_the_suite_itself_is_what_takes_minutes() -> None:
     suite = suite_of()
     within = suite.within("minutes")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from statetrack.cli import app
 from statetrack.cli._terminal import say_warnings
 from statetrack.cli._warnings import validation_remark, warn_of_shortcuts
 from statetrack.report import closing_sentence
@@ -93,6 +94,22 @@ def test_a_model_that_a_shortcut_beats_in_validation_has_not_learned():
     assert "on more (0.90): it has not learned the task" in remark(0.7, "counts", 0.9)
     assert "on no fewer (0.70)" in remark(0.7, "constant", 0.7)
     assert "on no fewer (0.70)" in remark(0.701, "constant", 0.704)
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "said"),
+    [
+        ("parity", "diagonal-positive", "`statetrack predict parity --models diagonal-positive`"),
+        ("anbn", "lstm", "not learned the task; train it for more --steps"),  # it has no automaton
+    ],
+)
+def test_a_model_that_has_not_learned_may_be_one_that_cannot(
+    task, model, said, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    assert app.run(["train", "--task", task, "--model", model, "--steps", "1"]) == 0
+    told = " ".join(capsys.readouterr().err.split())
+    assert said in told and "it has not learned the task" in told
 
 
 def test_a_model_above_every_shortcut_is_told_nothing():

@@ -89,12 +89,31 @@ def refuse_unknown(
     raise UnknownOptionError(" ".join([f"{name} has no option {option}.", *filter(None, told)]))
 
 
+MAY_BE_EMPTY = frozenset({"--caption", "--extended-at", "--label", "--prompt", "--title"})
+"""Options whose value may be empty text."""
+
+
 def refuse_missing_values(argv: Sequence[str], given: Iterable[inspect.Parameter]) -> None:
-    """Raise `typer.BadParameter` where an option would take the next option as its value."""
+    """Raise `typer.BadParameter` where an option would take the next option as its value.
+
+    So where a value or an argument is empty, as a variable of the shell is that is not set.
+    """
     kinds = {flag(parameter.name): inner_type(parameter.annotation) for parameter in given}
     for option, value in itertools.pairwise(argv):
-        if kinds.get(option, bool) is not bool and value.partition("=")[0] in kinds:
+        takes_value = kinds.get(option, bool) is not bool
+        if takes_value and value.partition("=")[0] in kinds:
             raise typer.BadParameter(f"{option} needs a value: it is followed by {value}")
+        if not value and option not in MAY_BE_EMPTY:
+            named = takes_value or (option.startswith("--") and option not in kinds)
+            raise typer.BadParameter(
+                f"{option} needs a value: it is followed by an empty one"
+                if named
+                else "an argument is empty: give a name or a path, or leave it out"
+            )
+    for word in argv:
+        option, sign, value = word.partition("=")
+        if sign and not value and option in kinds.keys() - MAY_BE_EMPTY:
+            raise typer.BadParameter(f"{option} needs a value: none follows the `=`")
 
 
 def refuse_odd_numbers(argv: Sequence[str], given: Iterable[inspect.Parameter]) -> None:

@@ -95,11 +95,13 @@ def validation_remark(
     task: str,
     run: str,
     test_length: int,
+    predicted: str = "",
 ) -> str:
     """What the accuracy of validation does not show, where a shortcut has it too; or empty.
 
     Both are shares of the labels. Validation words have the training `lengths`; `test_length` is
-    one that may be tested, and `run` and `task` are what the commands that are named take.
+    one that may be tested, and `run` and `task` are what the commands that are named take, as
+    `predicted` is of `predict`, where it says something of the model.
     """
     if accuracy is None or strongest is None or strongest[1] < accuracy:
         return ""
@@ -110,7 +112,12 @@ def validation_remark(
         return (
             f"warning: the model is right on {report.share(accuracy)} of the labels of {of} and "
             f"{view.shortcut} on {more} ({report.share(found)}): it has not learned the task; "
-            "train it for more --steps, or with other --lrs or --seeds"
+            + (
+                f"`statetrack predict {predicted}` says whether it can: if so, "
+                if predicted
+                else ""
+            )
+            + "train it for more --steps, or with other --lrs or --seeds"
         )
     evaluate = f"`statetrack eval {run} --length {test_length}`"
     both = f"right on {report.share(found)} of their labels, the model on {report.share(accuracy)}"

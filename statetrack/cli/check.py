@@ -108,6 +108,8 @@ def _chosen(file: Path, model: str) -> Mapping[str, type[models.SequenceModel]]:
     }
     if not own:
         raise SettingsError(f"{file}: registers no model; `@MODELS.register(NAME)` does")
+    for name in own:
+        _ = models.MODEL_FACTS[name]  # which raises for what is no model
     if model and model not in own:
         raise UnknownNameError(
             f"--model {model}: {file} registers no such model.{nearest_or_known(model, own)}"

@@ -30,7 +30,7 @@ from statetrack.cli._terminal import (
 from statetrack.cli._usage import refuse_unknown
 from statetrack.cli.options import others_of, own_of
 from statetrack.errors import SettingsError
-from statetrack.models import MODEL_FACTS, MODELS
+from statetrack.models import MODEL_FACTS, MODELS, recurrence_of
 from statetrack.scoring import plain
 from statetrack.settings import read_yaml
 from statetrack.text import visible
@@ -262,13 +262,16 @@ def _train(run: runs.Run, log: Sequence[str], as_json: bool) -> None:
 def _remark(run: runs.Run) -> None:
     """Say what the accuracy of validation does not show."""
     chosen, lengths = run.selected, run.words.lengths
+    task, model = shlex.quote(run.experiment.data.task), run.experiment.model
+    known = run.task.has_automaton and recurrence_of(run.experiment.model_settings) is not None
     remark = warnings.validation_remark(
         chosen.validation_accuracy,
         runs.strongest_in_validation(run.words, chosen.seed),
         lengths=lengths,
-        task=shlex.quote(run.experiment.data.task),
+        task=task,
         run=shlex.quote(str(run.path)),
         test_length=max([*run.task.spec.test_lengths, 10 * lengths.longest]),
+        predicted=f"{task} --models {shlex.quote(model)}" if known else "",
     )
     kind, _, line = remark.partition(": ")
     if kind == "warning":

@@ -34,7 +34,7 @@ from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from statetrack.algebra import Recurrence
-from statetrack.errors import setting
+from statetrack.errors import SettingsError, setting
 from statetrack.models import _hf_names
 from statetrack.models._settings import recurrence_of
 from statetrack.registry import Registry, modules_in
@@ -88,7 +88,8 @@ class ModelFacts:
 class _AllFacts(Mapping[str, ModelFacts]):
     """The facts of every model in `MODELS`, each read on first access.
 
-    Raises `UnknownNameError` for a name that no model has.
+    Raises `UnknownNameError` for a name that no model has, and `SettingsError` for what is
+    registered and is no model.
     """
 
     def __init__(self) -> None:
@@ -129,7 +130,17 @@ def _facts_of_transformers(name: str) -> ModelFacts:
 
 @lru_cache(maxsize=256)
 def _facts_of(name: str, model: type, description: str | None) -> ModelFacts:
-    said = {key: value for base in reversed(model.__mro__) for key, value in vars(base).items()}
+    bases = reversed(model.__mro__) if isinstance(model, type) else ()
+    said = {key: value for base in bases for key, value in vars(base).items()}
+    if "training_defaults" not in said:
+        raise SettingsError(
+            f"model '{name}': {model.__name__} is no SequenceModel: write it as "
+            f"`class {model.__name__}(SequenceModel)`"
+        )
+    if "settings_class" not in said:
+        raise SettingsError(
+            f"model '{name}': {model.__name__} has no `settings_class`, the class of its settings"
+        )
     return ModelFacts(
         name=name,
         settings_class=said["settings_class"],

@@ -716,9 +716,8 @@ def make_replica(experiment: Experiment, task: Task, *, to_read: bool = False) -
     settings = experiment.model_settings
     if to_read and isinstance(settings, WITH_KERNEL) and settings.kernel != "torch":
         settings = settings.model_copy(update={"kernel": "auto"})
-    model = MODELS[experiment.model](
-        settings, num_symbols=task.source.num_symbols, num_labels=task.source.num_labels
-    )
+    kind = MODELS[experiment.model]  # a local variable, by which `explain_mistake` names its file
+    model = kind(settings, num_symbols=task.source.num_symbols, num_labels=task.source.num_labels)
     exact = experiment.built is not None and experiment.built.precision == "float64"
     return model.double() if exact else model
 

@@ -269,6 +269,23 @@ class Suite(Settings):
         return self
 
     @model_validator(mode="after")
+    def _rows_have_models_and_columns_tasks(self) -> Self:
+        for what in ("models", "tasks"):
+            if not getattr(self, what):
+                raise ValueError(f"'{what}' is empty: name one, or several")
+        elsewhere = {"settings": self.settings, "axes": self.axes}
+        for row, own in as_settings("model", self.models).items():
+            elsewhere[f"models', '{row}"] = own
+        for column, cells in self.cells.items():
+            elsewhere |= {f"cells', '{column}', '{row}": own for row, own in cells.items()}
+        for where, own in elsewhere.items():
+            if "task" in own:
+                raise ValueError(f"'{where}' gives 'task', which a column has: put it in 'tasks'")
+        if "model" in self.settings:
+            raise ValueError("'settings' gives 'model', which a row has: put it in 'models'")
+        return self
+
+    @model_validator(mode="after")
     def _axes_have_values(self) -> Self:
         for name, values in self.axes.items():
             if not values:
