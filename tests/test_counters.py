@@ -171,6 +171,12 @@ def test_the_last_symbol_needs_no_counter_where_it_is_seen() -> None:
     assert numbers.tolist() == [0, 0]
 
 
+def test_states_that_need_not_be_told_apart_need_no_counter() -> None:
+    """One label, which is not asked for in one of two states that a symbol leads round."""
+    algebra = analyse(Automaton([[1], [0]], [0, 0], scored=[True, False]))
+    assert (algebra.c_rasp, algebra.c_rasp_in_place) == (None, None)
+
+
 def test_every_no_has_words_that_show_it() -> None:
     answers = []
     for name in tasks_with_automata():

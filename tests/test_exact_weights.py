@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,6 +17,7 @@ from statetrack.errors import BuildError, RunError, SettingsError
 from statetrack.models import SequenceModel
 from statetrack.references import references
 from statetrack.runs import files, write_built
+from statetrack.sources import Automaton
 from tests.claims.running import follow
 
 CHEAP: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -114,6 +116,67 @@ def test_larger_settings_that_are_given_are_filled_with_what_does_nothing(model:
         assert getattr(built.settings, name) == value
     assert isinstance(built.model, SequenceModel)
     assert follow(built.model, st.load_task(task).automaton, 300, num_words=3).exact
+
+
+ONE_STATE = [[0, 0, 0]], [0]
+A_REGISTER_OF_THREE = [[0, 1, 2], [1, 1, 2], [2, 1, 2]], [0, 1, 2]
+THREE_IN_TURN = [[1], [2], [0]], [0, 0, 1]
+EIGHT_IN_TURN = [[(state + move) % 8 for move in (1, 6)] for state in range(8)]
+SMALL: dict[str, tuple[Any, str, dict[str, Any]]] = {
+    "aussm on one state": (ONE_STATE, "aussm", {}),
+    "mamba on one state": (ONE_STATE, "mamba", {"eigenvalues": "signed"}),
+    "deltaproduct on one state": (ONE_STATE, "deltaproduct", {"beta": "unit"}),
+    "a pair of numbers for a gain": (
+        A_REGISTER_OF_THREE,
+        "diagonal-complex",
+        {"additive": "input"},
+    ),
+    "two terms for one turn": (THREE_IN_TURN, "bilinear-cp", {}),
+    "labels that no character separates": (
+        (EIGHT_IN_TURN, [0, 1, 1, 0, 1, 1, 1, 0]),
+        "aussm",
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_machines_are_built_at_the_predicted_sizes(name: str) -> None:
+    (delta, output), model, options = SMALL[name]
+    automaton = Automaton(delta, output)
+    task = st.Task.from_automaton(automaton)
+    built = st.build(task, model, dtype="float64", **options)
+    wanted = st.predict(task, built.settings)
+    assert wanted.answer == "yes"
+    assert isinstance(built.model, SequenceModel)
+    assert follow(built.model, automaton, 1000, num_words=3).exact
+
+
+def test_a_label_that_no_state_has_does_not_hinder_a_readout() -> None:
+    s4 = st.load_task("s4").automaton
+    output = np.random.default_rng(3).integers(0, 4, s4.num_states)
+    task = st.Task.from_automaton(Automaton(s4.delta, output, labels=[*"abcde"]))
+    built = st.build(task, "bilinear", dtype="float64")
+    assert isinstance(built.model, SequenceModel)
+    assert follow(built.model, task.automaton, 300, num_words=3).exact
+
+
+def test_counts_up_to_a_threshold_are_predicted_and_not_built() -> None:
+    twice = st.Task.from_automaton(Automaton([[0, 1], [1, 2], [2, 2]]))
+    assert st.predict(twice, "diagonal-real").can == "yes"
+    with pytest.raises(BuildError, match="how often a symbol was read, and only whether is built"):
+        st.build(twice, "diagonal-real")
+
+
+def test_affine_maps_of_a_symbol_that_is_not_drawn_at_the_start() -> None:
+    turns = Automaton(
+        [[1, 0, 2], [0, 1, 3], [3, 2, 1], [2, 3, 0]],
+        weights=[[0, 0, 1], [1, 1, 1], [1, 0, 1], [1, 1, 1]],
+    )
+    for model in ("token-gated-rnn", "state-gated-rnn"):
+        built = st.build(st.Task.from_automaton(turns), model, dtype="float64")
+        assert isinstance(built.model, SequenceModel)
+        assert follow(built.model, turns, 300, num_words=3).exact
 
 
 @pytest.mark.parametrize(

@@ -711,3 +711,16 @@ def test_rotations_of_four_dimensions_hold_a5_and_not_s5() -> None:
             identity = np.arange(actions.shape[1])
             swaps = (actions != identity).any(axis=1)
             assert all((signs[swaps] < 0).all() for signs in faithful)
+
+
+def test_a_group_that_labels_do_not_show_has_no_series_where_it_is_not_solvable() -> None:
+    """Labels are asked for at one point of A5, and are those of another bit."""
+    turns = [[1, 2, 3, 4, 0], [1, 2, 0, 3, 4]]
+    delta = [
+        [*(2 * turn[state // 2] + state % 2 for turn in turns), state ^ 1] for state in range(10)
+    ]
+    automaton = Automaton(delta, [0, 1] * 5, scored=[True, True] + [False] * 8)
+    algebra = analyse(automaton)
+    assert algebra.is_group and algebra.monoid and not algebra.monoid.solvable
+    for model in ("aussm", told("mamba3", slowest=0.0)):
+        assert predict(algebra, model).can == "unknown"

@@ -162,16 +162,21 @@ class Algebra:
     def c_rasp(self) -> bool | None:
         """Whether labels are in C-RASP where they are asked for after the end of a word.
 
-        None where that takes too much work.
+        None where that takes too much work, or where the states that counters do not tell apart
+        need not be told apart for the words and labels that there are.
         """
-        return counters_at_end(self.machine).tell_all
+        counters, machine = counters_at_end(self.machine), self.machine
+        if counters.tell_all or machine.complete:
+            return counters.tell_all
+        if counters.classes is None or machine.apart is None:
+            return None
+        return False if any(counters.untold(machine.apart)) else None
 
     @cached_property
     def c_rasp_in_place(self) -> bool | None:
         """Whether they are where they are asked for at the last symbol, which is seen.
 
-        None where that takes too much work, or where the states that counters do not tell apart
-        need not be told apart for the words and labels that there are.
+        None where `c_rasp` would be.
         """
         _, counters = self.witnesses.counters
         if counters.tell_all is False and self.witnesses.uncounted is None:

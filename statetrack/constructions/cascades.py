@@ -47,25 +47,29 @@ class Factor:
     characters: np.ndarray  # [J, K]: that tell the cosets apart
 
 
-def factors_of(group: Group, *, squares: bool) -> list[Factor]:
-    """The factors of the derived series; with `squares`, of the series with exponent 2."""
+def factors_of(group: Group, *, squares: bool, every: bool = False) -> list[Factor]:
+    """The factors of the derived series; with `squares`, of the series with exponent 2.
+
+    Of the trivial group it is one factor, the group itself. The characters are a few that tell the
+    cosets apart, or, with `every`, one of each two that are conjugate.
+    """
     factors = []
     while len(group) > 1:
         smaller = group.squares if squares else group.derived
         if len(smaller) == len(group):
             raise NotBuilt("the group has no such series")
-        factors.append(_factor(group, smaller))
+        factors.append(_factor(group, smaller, every))
         group = smaller
-    return factors
+    return factors or [_factor(group, group, every)]
 
 
-def series(case: Case, words: Integers, *, squares: bool) -> list[CascadePart]:
+def series(case: Case, words: Integers, *, squares: bool, every: bool = False) -> list[CascadePart]:
     """A component for every factor of a series of the task's group, over words `[B, T]`."""
     machine = case.algebra.machine
     monoid = transition_monoid(machine.actions, MonoidBudget())
     if monoid is None or not monoid.is_group:
         raise NotBuilt("only series of groups are built")
-    factors = factors_of(Group(monoid.elements.astype(np.int64)), squares=squares)
+    factors = factors_of(Group(monoid.elements.astype(np.int64)), squares=squares, every=every)
     components = []
     # what acts on the part that is left: permutations [B, T, S]
     moves = np.ascontiguousarray(machine.delta.T)[words]
@@ -75,7 +79,7 @@ def series(case: Case, words: Integers, *, squares: bool) -> list[CascadePart]:
     return components
 
 
-def _factor(group: Group, smaller: Group) -> Factor:
+def _factor(group: Group, smaller: Group, every: bool) -> Factor:
     elements = group.permutations.astype(np.int64)
     identity = np.arange(elements.shape[1])
     inside = smaller.permutations.astype(np.int64)
@@ -90,7 +94,10 @@ def _factor(group: Group, smaller: Group) -> Factor:
     table = np.array(
         [[coset_of[one[other].tobytes()] for other in representatives] for one in representatives]
     )
-    return Factor(np.array(representatives), coset_of, _separating(_characters(table)))
+    characters = _characters(table)
+    one_alone = len(characters) == 1
+    chosen = characters if one_alone else (_one_of_each_two if every else _separating)(characters)
+    return Factor(np.array(representatives), coset_of, _tidy(chosen))
 
 
 def _characters(table: Integers) -> np.ndarray:
@@ -133,8 +140,23 @@ def _separating(characters: np.ndarray) -> np.ndarray:
         best = int((trivial & like_identity).sum(axis=1).argmin())
         chosen.append(characters[best])
         like_identity &= trivial[best]
-    exact = np.array(chosen) if chosen else np.ones((1, characters.shape[1]), complex)
-    return np.where(np.abs(exact.imag) < 1e-12, np.round(exact.real) + 0j, exact)
+    return np.array(chosen)
+
+
+def _one_of_each_two(characters: np.ndarray) -> np.ndarray:
+    """All characters but the constant one, and of two that are conjugate the first."""
+    chosen: list[np.ndarray] = []
+    for character in characters:
+        known = [np.ones_like(character), *chosen]
+        if all(np.abs(character.conj() - other).max() > 1e-6 for other in known):
+            chosen.append(character)
+    return np.array(chosen)
+
+
+def _tidy(characters: np.ndarray) -> np.ndarray:
+    """Characters with real values as they are, without what was rounded."""
+    real = np.abs(characters.imag) < 1e-12
+    return np.where(real, np.round(characters.real) + 0j, characters)
 
 
 def _follow(factor: Factor, moves: Integers) -> CascadePart:

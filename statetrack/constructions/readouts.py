@@ -143,7 +143,8 @@ def _program(
     if solved.status != 0:
         return None
     weights = solved.x[:-1].reshape(len(present), size)
-    weight = np.zeros((num_labels, points.shape[1]))
+    # without a bias, a label of no point has the mean of the others' scores, below the largest
+    weight = np.tile(weights[:, : points.shape[1]].mean(0) * (not with_bias), (num_labels, 1))
     bias = np.full(num_labels, -1e3 if with_bias else 0.0)
     weight[present] = weights[:, : points.shape[1]]
     if with_bias:

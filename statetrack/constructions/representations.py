@@ -215,13 +215,16 @@ def _terms(representation: LinearRepresentation) -> Terms:
     Whichever are fewest. Turns of one plane, which commute, take three (Gauss).
     """
     matrices, size = representation.matrices, representation.size
+    turns = []
     if size == 2 and _are_turns(matrices):
         cosine, sine = matrices[:, 0, 0], matrices[:, 1, 0]
-        return Terms(
-            np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]),
-            np.array([[1.0, 0.0, 1.0], [0.0, 1.0, -1.0]]),
-            np.stack([cosine - sine, cosine + sine, sine], axis=1),
-        )
+        turns = [
+            Terms(
+                np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]),
+                np.array([[1.0, 0.0, 1.0], [0.0, 1.0, -1.0]]),
+                np.stack([cosine - sine, cosine + sine, sine], axis=1),
+            )
+        ]
     places = list(itertools.product(range(size), repeat=2))
     unit = np.eye(size)
     everything = Terms(
@@ -231,7 +234,8 @@ def _terms(representation: LinearRepresentation) -> Terms:
     )
     identity = Terms(unit, unit, np.ones((len(matrices), size)))
     beside = _joined([identity, _own_terms(matrices - unit)])
-    return min([everything, beside, _own_terms(matrices)], key=lambda each: each.rank)
+    found = [*turns, everything, beside, _own_terms(matrices)]
+    return min(found, key=lambda each: each.rank)
 
 
 def _part_terms(part: LinearRepresentation) -> Terms:

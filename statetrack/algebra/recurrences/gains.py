@@ -99,8 +99,14 @@ class Diagonal(LinearRecurrence):
                 "an added state"
             )
             source = f"Dankowiakowski and Ronca 2025; {OWN}"
-            return granted(algebra, why, source, self.size.at_least(algebra.num_states))
+            size = algebra.num_states + algebra.num_states % self._each
+            return granted(algebra, why, source, self.size.at_least(size))
         return undecided(algebra)
+
+    @property
+    def _each(self) -> int:
+        """How many numbers one gain multiplies."""
+        return 2 if self.gains in ("complex", "unit") else 1
 
     def _refused(self, algebra: Algebra) -> Prediction | None:
         """No, where labels show a group that such gains do not represent, or an order of symbols.
@@ -157,7 +163,7 @@ class Diagonal(LinearRecurrence):
                 "period: sums of powers of gains distinguish such counts"
             )
             return granted(algebra, why, OWN)
-        each = 2 if self.gains in ("complex", "unit") else 1
+        each = self._each
         costs = [each] * len(algebra.space.parts)
         choice = algebra.space.with_smallest_sum(costs)
         if choice is None:
@@ -461,9 +467,9 @@ def _abelian_series(algebra: Algebra, layers: Size) -> Prediction | None:
                 "factors, so no number of layers tracks it at finite precision"
             )
             return refused(algebra, why, DIAGONAL_LAYERS, algebra.witnesses.group(group))
-    if not algebra.is_group or algebra.monoid is None:
+    if not algebra.is_group or algebra.monoid is None or algebra.monoid.derived_length is None:
         return None
-    enough = max(algebra.monoid.derived_length or 0, 1)
+    enough = max(algebra.monoid.derived_length, 1)
     least = 1 if enough == 1 else _fewest_layers_of_gains(algebra)
     why = (
         "a subnormal series with abelian factors, one for each layer; at finite precision no fewer "

@@ -66,6 +66,8 @@ def occurrences(case: Case) -> Any:
         if (values[machine.delta] == values[:, None] * np.array(chosen)).all():
             gains.append(chosen)
             points.append(values)
+    if len(np.unique(np.array(points).T, axis=0)) < len(machine.delta):
+        raise NotBuilt("labels depend on how often a symbol was read, and only whether is built")
     return take(case, "gains", np.array(gains).T + 0j, _real(np.array(points).T), None)
 
 

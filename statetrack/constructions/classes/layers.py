@@ -18,7 +18,7 @@ from statetrack.algebra import (
     UnitLayers,
 )
 from statetrack.constructions.cascades import register, series
-from statetrack.constructions.case import Case
+from statetrack.constructions.case import Case, NotBuilt
 from statetrack.constructions.registry import construction, layer_for
 from statetrack.constructions.stacks import build_stack
 
@@ -27,6 +27,15 @@ SERIES = "arXiv:2603.01959"
 
 def _is_group(case: Case) -> bool:
     return case.algebra.is_group
+
+
+def _of_series(case: Case, kind: str, *, squares: bool) -> Any:
+    """A layer for every factor: few characters, or all where a readout needs them for labels."""
+    layer = layer_for(case, kind)
+    try:
+        return build_stack(case, partial(series, squares=squares), layer)
+    except NotBuilt:
+        return build_stack(case, partial(series, squares=squares, every=True), layer)
 
 
 @construction(
@@ -39,7 +48,7 @@ def _is_group(case: Case) -> bool:
 )
 def signs(case: Case) -> Any:
     """A layer for every factor of the series."""
-    return build_stack(case, partial(series, squares=True), layer_for(case, "signs"))
+    return _of_series(case, "signs", squares=True)
 
 
 CHARACTERS: dict[str, Any] = {
@@ -54,7 +63,7 @@ CHARACTERS: dict[str, Any] = {
 @construction(ComplexLayers, **CHARACTERS, where=_is_group)
 def characters(case: Case) -> Any:
     """A layer for every factor of the series."""
-    return build_stack(case, partial(series, squares=False), layer_for(case, "turns"))
+    return _of_series(case, "turns", squares=False)
 
 
 REGISTER: dict[str, Any] = {

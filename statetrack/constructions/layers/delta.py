@@ -81,13 +81,19 @@ def _generic(size: int) -> Floats:
 
 
 def _build(case: Case, matrices: list[Floats], heads: list[tuple[int, Floats]]) -> Any:
-    num_factors = case.sizes.get("householders", 1)
+    num_factors = case.room("householders", 1)
     num_symbols = case.automaton.num_symbols
     num_heads = case.room("heads", len(heads))
     size = max(2, *(each.shape[1] for each in matrices))
     key_dim = ROWS[min(size, max(ROWS))] if any(each.shape[1] > 1 for each in matrices) else 2
     begin = num_heads * size
-    model = case.blank(width=begin + num_symbols, heads=num_heads, key_dim=key_dim, value_dim=size)
+    model = case.blank(
+        width=begin + num_symbols,
+        heads=num_heads,
+        key_dim=key_dim,
+        value_dim=size,
+        householders=num_factors,
+    )
     mixer = model.blocks[0].mixer
     one_hot_embedding(model, begin)
     queries = np.zeros((num_symbols, num_heads, key_dim))

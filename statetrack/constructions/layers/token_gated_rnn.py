@@ -26,12 +26,16 @@ def take_points(case: Case, points: Floats, steep: float = 1.0) -> Any:
     start = machine.automaton.start
     for symbol, targets in enumerate(machine.delta.T):
         drawn = machine.live & machine.live[targets]
-        terms[symbol] = points[targets[start]]  # where the first vector, 0, is moved
-        moved = points[targets[drawn]] - terms[symbol]
-        solved = np.linalg.lstsq(points[drawn], moved, rcond=1e-10)[0]
-        if np.abs(points[drawn] @ solved - moved).max(initial=0) > 1e-8:
+        here, there = np.zeros(size), points[targets[start]]  # where the first vector, 0, is moved
+        if drawn.any() and not drawn[start]:  # the symbol moves other states alone
+            state = int(drawn.argmax())
+            here, there = points[state], points[targets[state]]
+        moved = points[targets[drawn]] - there
+        solved = np.linalg.lstsq(points[drawn] - here, moved, rcond=1e-10)[0]
+        if np.abs((points[drawn] - here) @ solved - moved).max(initial=0) > 1e-8:
             raise NotBuilt("no affine map moves the points as a symbol moves states")
         matrices[symbol] = solved.T
+        terms[symbol] = there - here @ solved
     model = case.blank(width=size + num_symbols)
     mixer = model.blocks[0].mixer
     width = model.settings.width
