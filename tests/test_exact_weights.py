@@ -235,6 +235,13 @@ def exact_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+def test_an_option_that_build_lacks_is_named_where_it_stands_for_the_task(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert command(["build", "--task", "parity", "--model", "aussm"]) == 2
+    assert capsys.readouterr().err.startswith("error: aussm has no option --task.")
+
+
 def test_a_built_run_is_read_by_every_command(
     exact_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -96,7 +96,9 @@ def build(argv: list[str]) -> Callable[..., None]:
             statetrack build parity --model lstm --noise 0.1 --seed 3
 
         """
-        refuse_unknown(context.args, said, own, others_of(name), own_of(name), command="build")
+        # an unknown option before the task takes its place
+        rest = [task, *context.args] if task.startswith("--") else context.args
+        refuse_unknown(rest, said, own, others_of(name), own_of(name), command="build")
         if force and out is None:
             raise SettingsError("--force replaces the run that --out names: name one")
         if export is not None and out is None:
