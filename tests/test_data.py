@@ -196,7 +196,13 @@ def test_task_and_suite_files_take_ranges_of_lengths():
         title="", version=1, reference="", automaton={"kind": "x"}, test_lengths=[5, "10-1000:x10"]
     )
     assert spec.test_lengths == (5, 10, 100, 1000)
-    suite = Suite(title="a", models={"m": "lstm"}, tasks={"t": "parity"}, curve_lengths="20-40:10", horizon_lengths=[7])
+    suite = Suite(
+        title="a",
+        models={"m": "lstm"},
+        tasks={"t": "parity"},
+        curve_lengths="20-40:10",
+        horizon_lengths=[7],
+    )
     assert (suite.curve_lengths, suite.horizon_lengths) == ((20, 30, 40), (7,))
     with pytest.raises(SettingsError, match=r"^curve_lengths: length '9-2:x2': lengths are out of"):
         Suite(title="a", models={"m": "lstm"}, tasks={"t": "parity"}, curve_lengths=["9-2:x2"])

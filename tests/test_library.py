@@ -329,10 +329,19 @@ class Bare(nn.Module):
         return torch.zeros(*symbols.shape, 2)
 
 
+class Detached(Plain):
+    """The same, without gradients."""
+
+    @torch.no_grad()
+    def forward(self, symbols: Tensor) -> Tensor:
+        return super().forward(symbols)
+
+
 S3 = st.load_task("s3")
 MISTAKES: dict[str, Any] = {
     "make_model: Plain is no name: give one": lambda: st.make_model(Plain(), "parity"),
     "fit: Bare has no parameters": lambda: st.fit(Bare(), PARITY),
+    "logits depend on no weight that is trained": lambda: st.fit(Detached(), PARITY, **QUICK),
     "fit: Plain is a class: give a module that is made of it": lambda: st.fit(Plain, PARITY),
     "train: the model is a module, and the task comes after": lambda: st.train("parity", Plain()),
     "evaluate: the model is a torch.nn.Module, and the task": lambda: st.evaluate(

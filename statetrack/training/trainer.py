@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
+from statetrack.errors import SettingsError
 from statetrack.training.losses import (
     Loss,
     accuracy,
@@ -217,6 +218,11 @@ class Trainer:
             self.population.model.train()
         with self._precision():
             logits, losses = self.robust.train(self.population, words, self.loss, self.step)
+        if not losses.requires_grad:
+            raise SettingsError(
+                "the module's logits depend on no weight that is trained: look for torch.no_grad() "
+                "and .detach() in `forward`, and for weights without requires_grad"
+            )
         losses.sum().backward()
         assert self.optimiser is not None
         self.optimiser.step(self.step)
