@@ -377,6 +377,17 @@ def test_a_name_that_begins_another_takes_its_own_rows_alone():
     assert chosen_names(["signs, fixed"], names, "--rows") == fixed
 
 
+@pytest.mark.parametrize(
+    ("option", "name"), [("--rows", "negative Mamba, 2 layers"), ("--columns", "with brackets")]
+)
+def test_what_a_budget_leaves_out_is_said_to_be_left_out(
+    option: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = "group-horizons-larger" if option == "--rows" else "mamba3-formal-languages"
+    line = complaint(capsys, "reproduce", suite, option, name)
+    assert f"{option}: the budget minutes leaves '{name}' out: choose another --budget" in line
+
+
 def test_names_are_chosen_by_themselves_and_by_their_model() -> None:
     names = {"A, hidden=2": "A", "A, hidden=4": "A", "B, C": "B, C"}
     assert chosen_names(None, names, "--rows") == list(names)

@@ -12,7 +12,7 @@ import shlex
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -38,7 +38,7 @@ from statetrack.cli._terminal import (
     print_json,
     require_writable,
 )
-from statetrack.errors import StatetrackError
+from statetrack.errors import SettingsError, StatetrackError
 from statetrack.text import visible
 
 NO_WORST = "worst-case horizon: not measured (--stress-seconds)"
@@ -186,6 +186,21 @@ def chosen_names(given: Sequence[str] | None, names: Mapping[str, str], option: 
     return [name for name in names if name in asked]
 
 
+def _refuse_left_out(
+    given: Sequence[str] | None,
+    names: Container[str],
+    whole: Container[str],
+    option: str,
+    budget: str | None,
+) -> None:
+    """Raise `SettingsError` for a name of the whole suite that a budget leaves out."""
+    for text in given or ():
+        if text in whole and text not in names:
+            raise SettingsError(
+                f"{option}: the budget {budget} leaves '{text}' out: choose another --budget"
+            )
+
+
 def models_of_rows(suite: sweep.Suite) -> dict[str, str]:
     """The name of a suite's model for each of its rows, which add the values of axes to it."""
     return {
@@ -209,6 +224,8 @@ def run(given: Mapping[str, Any], **asked_for: Any) -> None:
     if asked.dry_run:
         note(f"timing a few steps of every kind of point: about {sweep.BUDGET:g} s at most")
     suite = asked.suite
+    _refuse_left_out(asked.rows, suite.models, suite.whole.models, "--rows", asked.budget)
+    _refuse_left_out(asked.columns, suite.tasks, suite.whole.tasks, "--columns", asked.budget)
     rows = chosen_names(asked.rows, models_of_rows(suite), "--rows")
     columns = chosen_names(asked.columns, {name: name for name in suite.columns}, "--columns")
     every_point = sweep.points_of(suite, asked.folder, {}, to_train=False)
