@@ -95,9 +95,9 @@ def _factor(group: Group, smaller: Group, every: bool) -> Factor:
         [[coset_of[one[other].tobytes()] for other in representatives] for one in representatives]
     )
     characters = _characters(table)
-    one_alone = len(characters) == 1
-    chosen = characters if one_alone else (_one_of_each_two if every else _separating)(characters)
-    return Factor(np.array(representatives), coset_of, _tidy(chosen))
+    if len(characters) > 1:  # of the trivial group the constant one is kept
+        characters = (_one_of_each_two if every else _separating)(characters)
+    return Factor(np.array(representatives), coset_of, _tidy(characters))
 
 
 def _characters(table: Integers) -> np.ndarray:
