@@ -168,7 +168,7 @@ def replacing(words: int, steps: int) -> Sides:
     state = torch.zeros(words, N, K, K)
 
     def ours(q: Tensor, k: Tensor, v: Tensor, g: Tensor, removal: Tensor, rate: Tensor) -> Tensor:
-        return native.replacing_attention(SCALE * q, g, removal, rate * removal, k, v, state)[0]
+        return native.replacing_attention(SCALE * q, k, v, g, removal, rate * removal, state)[0]
 
     def theirs(q: Tensor, k: Tensor, v: Tensor, g: Tensor, removal: Tensor, rate: Tensor) -> Tensor:
         naive = fla("generalized_delta_rule", "dplr", "naive.py").dplr_recurrence
@@ -184,7 +184,7 @@ def rwkv6(words: int, steps: int) -> Sides:
 
     def ours(q: Tensor, k: Tensor, v: Tensor, g: Tensor) -> Tensor:
         own = (q * bonus * k).sum(-1, keepdim=True) * v
-        return rwkv6_scan(RWKV6Factors(g, q, k, v), state, "native")[0] + own
+        return rwkv6_scan(RWKV6Factors(g, q, k, v), state, kernel="native")[0] + own
 
     naive = fla("rwkv6", "recurrent_naive.py").naive_recurrent_rwkv6
     theirs = by_head(lambda q, k, v, g: naive(q, k, v, g, bonus, scale=1.0))

@@ -77,10 +77,12 @@ class _Products(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
+        kwargs = kwargs or {}
         if func.overloadpacket.__name__ in ("mm", "bmm", "addmm", "baddbmm"):
             given = [drawn_like(part) for part in args]
-            self.again.append(partial(func, *given))
-        return func(*args, **(kwargs or {}))
+            places = {"out": drawn_like(kwargs["out"])} if "out" in kwargs else {}
+            self.again.append(partial(func, *given, **places))
+        return func(*args, **kwargs)
 
 
 def drawn_like(part: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from statetrack import MODELS, SequenceModel, ops
-from statetrack.training.losses import squared_error
+from statetrack.training.losses.squared_error import squared_error
 
 NUM_SYMBOLS = 5
 

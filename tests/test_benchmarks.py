@@ -1,0 +1,50 @@
+"""Programs of `tests/benchmarks` run, each with a small case: what they print is of no matter."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+from tests.benchmarks import authors, estimates, kernels, ratios, throughput
+
+SMALL: dict[str, tuple[Callable[[], object], list[str], str]] = {
+    "throughput": (throughput.main, ["--models", "lstm", "--lengths", "4"], "| lstm |"),
+    "kernels": (kernels.main, ["--models", "pd-ssm,gla", "--rounds", "1", "--cases", "0"], "| gla"),
+    "ratios": (
+        ratios.main,
+        ["--only", "groups of", "--rounds", "1", "--patience", "1"],
+        "| groups of",
+    ),
+    "estimates": (estimates.main, ["--models", "diagonal-real", "--tasks", "parity"], "parity"),
+}
+"""Programs, what they are given and a part of what they print."""
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+def run(main: Callable[[], object], words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["program", *words])
+    main()
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_program_prints_its_table(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main, words, part = SMALL[name]
+    run(main, words, monkeypatch)
+    assert part in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", authors.recurrences(None))
+def test_authors_recurrence_gives_the_same_numbers(name: str) -> None:
+    ours_ms, theirs_ms = authors.compare(authors.recurrences(None)[name](2, 32), rounds=1)
+    assert min(ours_ms, theirs_ms) > 0
