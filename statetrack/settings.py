@@ -194,7 +194,7 @@ def build(
 def _in_words(kind: type[Settings], invalid: ValidationError) -> str:
     """The first error that pydantic found among the arguments of a settings class."""
     first = _first(invalid.errors(include_url=False))
-    name = ".".join(str(part) for part in first["loc"])
+    name = _place(first)
     if first["type"] == "extra_forbidden":
         hint = nearest_setting_or_known(name, kind.model_fields)
         return f"{kind.__name__} has no setting '{name}'.{hint}"
@@ -208,12 +208,22 @@ def _in_words(kind: type[Settings], invalid: ValidationError) -> str:
 def explain(invalid: ValidationError) -> str:
     """The first error that pydantic found, as one line with its place and its value."""
     first = _first(invalid.errors(include_url=False))
-    place = ".".join(str(part) for part in first["loc"])
+    place = _place(first)
     if first["type"] == "missing":
         return f"'{place}' is missing"
     if not place:
         return _reason(first)
     return f"'{place}': {_with_value(first)}"
+
+
+_KEY = "[key]"
+"""What pydantic adds to the place of a key that is wrong itself."""
+
+
+def _place(mistake: ErrorDetails) -> str:
+    """Where a mistake is; of a wrong key, where the key stands."""
+    place = mistake["loc"]
+    return ".".join(map(str, place[:-2] if _KEY in place[-1:] else place))
 
 
 _KINDS = {
@@ -253,6 +263,7 @@ def _first(errors: list[ErrorDetails]) -> ErrorDetails:
 def _with_value(mistake: ErrorDetails) -> str:
     """What is wrong, and the value where that does not say it already."""
     reason, given = _reason(mistake), shown(mistake["input"])
+    reason = f"a key {reason}" if _KEY in mistake["loc"][-1:] else reason
     said = isinstance(mistake["input"], str) and given in reason
     return reason if said else f"{reason} (given: {given})"
 

@@ -66,6 +66,7 @@ def suite_of(**changes: Any) -> Suite:
         ({"axes": {"task": ["s3", "s4"]}}, "'axes' gives 'task', which a column has"),
         ({"models": {"a": {"model": "lstm", "task": "s3"}}}, "'models', 'a' gives 'task'"),
         ({"cells": {"mod 5": {"LSTM": {"task": "s3"}}}}, "'mod 5', 'LSTM' gives 'task'"),
+        ({"models": {"": "lstm"}}, r"models: a key is empty: text must stand there \(given: ''\)"),
         ({"settings": {"model": "gru"}}, "'settings' gives 'model', which a row has"),
     ],
 )

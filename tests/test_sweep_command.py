@@ -384,7 +384,8 @@ def test_what_a_budget_leaves_out_is_said_to_be_left_out(
     option: str, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     suite = "group-horizons-larger" if option == "--rows" else "mamba3-formal-languages"
-    line = complaint(capsys, "reproduce", suite, option, name)
+    among = "Mamba, 1 layer, " + name if option == "--rows" else name
+    line = complaint(capsys, "reproduce", suite, option, among)
     assert f"{option}: the budget minutes leaves '{name}' out: choose another --budget" in line
 
 

@@ -12,11 +12,12 @@ import shlex
 import sys
 import threading
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, get_origin
 
 import typer
@@ -38,7 +39,7 @@ from statetrack.cli._terminal import (
     print_json,
     require_writable,
 )
-from statetrack.errors import SettingsError, StatetrackError
+from statetrack.errors import StatetrackError
 from statetrack.text import visible
 
 NO_WORST = "worst-case horizon: not measured (--stress-seconds)"
@@ -177,28 +178,24 @@ def with_options(
     return options.with_parameters(command, every)
 
 
-def chosen_names(given: Sequence[str] | None, names: Mapping[str, str], option: str) -> list[str]:
+def chosen_names(
+    given: Sequence[str] | None,
+    names: Mapping[str, str],
+    option: str,
+    left_out: Mapping[str, str] = MappingProxyType({}),
+) -> list[str]:
     """The names that are asked for (`options.names_among`), in their own order; all where none is.
 
     Raises `SettingsError` as that does.
     """
-    asked = options.names_among(given, names, option) if given else names
+    asked = options.names_among(given, names, option, left_out) if given else names
     return [name for name in names if name in asked]
 
 
-def _refuse_left_out(
-    given: Sequence[str] | None,
-    names: Container[str],
-    whole: Container[str],
-    option: str,
-    budget: str | None,
-) -> None:
-    """Raise `SettingsError` for a name of the whole suite that a budget leaves out."""
-    for text in given or ():
-        if text in whole and text not in names:
-            raise SettingsError(
-                f"{option}: the budget {budget} leaves '{text}' out: choose another --budget"
-            )
+def _left_out(own: Container[str], whole: Iterable[str], budget: str | None) -> dict[str, str]:
+    """The names of a whole suite that a budget leaves out, with what is said of each."""
+    said = "the budget {} leaves '{}' out: choose another --budget"
+    return {name: said.format(budget, name) for name in whole if name not in own}
 
 
 def models_of_rows(suite: sweep.Suite) -> dict[str, str]:
@@ -224,10 +221,11 @@ def run(given: Mapping[str, Any], **asked_for: Any) -> None:
     if asked.dry_run:
         note(f"timing a few steps of every kind of point: about {sweep.BUDGET:g} s at most")
     suite = asked.suite
-    _refuse_left_out(asked.rows, suite.models, suite.whole.models, "--rows", asked.budget)
-    _refuse_left_out(asked.columns, suite.tasks, suite.whole.tasks, "--columns", asked.budget)
-    rows = chosen_names(asked.rows, models_of_rows(suite), "--rows")
-    columns = chosen_names(asked.columns, {name: name for name in suite.columns}, "--columns")
+    left_out = _left_out(suite.models, suite.whole.models, asked.budget)
+    rows = chosen_names(asked.rows, models_of_rows(suite), "--rows", left_out)
+    left_out = _left_out(suite.tasks, suite.whole.tasks, asked.budget)
+    by_name = {name: name for name in suite.columns}
+    columns = chosen_names(asked.columns, by_name, "--columns", left_out)
     every_point = sweep.points_of(suite, asked.folder, {}, to_train=False)
     points = [point for point in every_point if point.row in rows and point.column in columns]
     trained = [point for point in points if runs.RunFolder(point.path).finished]

@@ -22,7 +22,9 @@ import re
 import shlex
 import typing
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -425,12 +427,18 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")] if text.strip() else []
 
 
-def names_among(given: Sequence[str], names: Mapping[str, str], option: str) -> list[str]:
+def names_among(
+    given: Sequence[str],
+    names: Mapping[str, str],
+    option: str,
+    left_out: Mapping[str, str] = MappingProxyType({}),
+) -> list[str]:
     """Those of some names that texts ask for, in the order in which they ask.
 
     A text is a name, or several with commas between. `names` has for every name another one that
     stands for it too, such as that of its model. Raises `SettingsError` for one that there is not,
-    with the nearest, and for a text that can be read in several ways.
+    with the nearest, for a text that can be read in several ways, and for one of `left_out`, with
+    what that says of it.
     """
     known = {_spaced(name): name for name in (*names, *names.values())}
     asked: list[str] = []
@@ -444,6 +452,10 @@ def names_among(given: Sequence[str], names: Mapping[str, str], option: str) -> 
                 f"{option}: '{text}' can be read as different names: repeat {option} for each"
             )
         else:
+            gone = {_spaced(name): why for name, why in left_out.items()}
+            for name in chain.from_iterable(_ways(parts, {**known, **gone})):
+                if name in gone:
+                    raise SettingsError(f"{option}: {gone[name]}")
             wrong = next(part for part in parts if part not in known)
             commas = next((name for name in known if "," in name), None)
             how = f" A name with a comma is one option: {option} '{commas}'." if commas else ""

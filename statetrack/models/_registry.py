@@ -59,7 +59,7 @@ MODELS: Registry[type[SequenceModel]] = Registry(
     find=lambda: modules_in(HOME),
     entry_points=HOME,
     listing="statetrack list models",
-    hint=f" A model of your own file needs {setting('plugin', 'FILE.py')}.",
+    hint=f" A model of your own is registered by the file of {setting('plugin', 'FILE.py')}.",
     open_sets={_hf_names.PREFIX: _of_transformers},
 )
 
