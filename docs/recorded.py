@@ -63,7 +63,7 @@ OTHER_SEED, NUM_CELLS = 200, 3
 
 OTHERS = {
     "claims": "python -m tests.claims --json tests/claims/recorded.json",
-    "evidence": "python -m tests.evidence",
+    "attacks": "python -m tests.evidence --json tests/evidence/recorded.json",
     "precision": "python -m tests.precision",
     "benchmarks": "python -m tests.benchmarks.ratios",
     "atlas": "statetrack atlas",
@@ -92,18 +92,26 @@ def commit() -> str:
 
 
 def record_suite(
-    name: str, budget: str | None, runs: Path, *, finished: bool = False, stress: bool = False
+    name: str,
+    budget: str | None,
+    runs: Path,
+    *,
+    finished: bool = False,
+    stress: bool = False,
+    evidence: bool = False,
 ) -> RecordedTable:
     """Run a suite, or go on with it, and record what was measured.
 
     With `finished` nothing is trained: only the points that are finished are recorded. With
-    `stress` the worst words are sought as well, with the work that the command gives it.
+    `stress` the worst words are sought as well, with the work that the command gives it, and with
+    `evidence` also all other evidence.
     """
     suite = SUITES[name].for_budget(budget)
     folder = runs / (name if budget in (None, "minutes") else f"{name}-{budget}")
     said = ["reproduce", name, *(["--budget", budget] if budget else [])]
+    said += ["--evidence"] if evidence else []
     more = ["--finished"] if finished else []
-    more += [] if stress else ["--stress-seconds", "0"]
+    more += [] if stress or evidence else ["--stress-seconds", "0"]
     if code := run([*said, *more, "--out", str(folder), "--jobs", "1"]):
         raise SystemExit(code)
     points = points_of(suite, folder, {}, to_train=False)
@@ -215,6 +223,7 @@ def page_of(table: RecordedTable) -> str:
         points=table.all_points,
         results=table.results,
         compared=table.compared,
+        evidence="--evidence" in table.command,
         machine=lambda _: about,
     )
 
@@ -261,6 +270,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--budget")
     parser.add_argument("--finished", action="store_true", help="record only what is trained")
     parser.add_argument("--stress", action="store_true", help="seek the worst words as well")
+    parser.add_argument("--evidence", action="store_true", help="seek all other evidence as well")
     parser.add_argument("--runs", type=Path, default=Path("suites"), help="the folder of runs")
     parser.add_argument("--seed", type=int, default=OTHER_SEED, help="the first seed of a repeat")
     parser.add_argument("--cells", type=int, default=NUM_CELLS, help="how many are repeated")
@@ -276,7 +286,7 @@ def main(argv: Sequence[str]) -> int:
         elif name in OTHERS:
             record_other(name).write(RECORDS / f"{name}.json")
         else:
-            how = {"finished": given.finished, "stress": given.stress}
+            how = {each: getattr(given, each) for each in ("finished", "stress", "evidence")}
             table = record_suite(name, given.budget, given.runs, **how)
             record = RECORDS / f"{name}.json"
             if given.finished and record.is_file():

@@ -24,6 +24,9 @@ SYMBOL, WEIGHT, NUMBER = 1e-6, 6e-11, 5e-9
 MULTIPLICATION = 1e-9
 """Seconds for a multiplication of numbers outside of the model, in products of matrices."""
 
+ROUND, OF_POINTS = 2e-5, 2e-10
+"""Seconds for a round in which all matrices are applied to all points, and for a multiplication."""
+
 EXACT_STEP = 1e-4
 """Seconds for a step whose sums are looked at bit by bit."""
 

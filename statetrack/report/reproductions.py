@@ -48,6 +48,15 @@ WORST_CASE = """\
 `>=` where none fails, *all lengths* where that is proven.
 """
 
+EVIDENCE = """\
+*random words right to*: the longest tested length at which every random word is right. *worst word
+right to*: the length before the earliest wrong answer known; with `>=` none was found, and every
+word that was tried or proven is right up to there. *machine*: what `extract` learned, with its
+number of states. *proven to*: every word up to this length is right, in float32, by certificate or
+by reading all of them, and by certificate *in exact arithmetic* of the same weights. *fails first
+in*: the precision of float64, float32 and bfloat16 in which a random word is wrong first.
+"""
+
 BEGIN, END = "<!-- totals -->\n", "<!-- /totals -->\n"
 """Between these lines of the index stand the sums."""
 
@@ -115,6 +124,7 @@ def reproduction_page(
     parts.append(suite_markdown(rows, columns, done, published, suite.published_as))
     if evidence:
         parts.append("## Evidence about the selected replicas\n")
+        parts.append(EVIDENCE)
         parts.append(table_markdown(evidence_table(rows, columns, done)))
     if harmonics := harmonics_markdown(done):
         parts.append("## Angles\n")

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from statetrack.algebra import needed_machine
-from statetrack.evidence.budget import MULTIPLICATION, SearchBudget
+from statetrack.evidence.budget import OF_POINTS, ROUND, SearchBudget
 from statetrack.sources import Automaton, Booleans, Floats, Integers, reachable
 
 MOST_ROUNDS = 2000
@@ -142,7 +142,7 @@ def _one_by_one(
         if budget is not None and budget.spent:
             break
         if budget is not None:
-            budget.use(MULTIPLICATION * 4 * matrices.size * len(points))
+            budget.use(ROUND + OF_POINTS * matrices.size * len(points))
         images = np.matmul(points, matrices.transpose(0, 2, 1))[symbol, source]
         means = points.copy()
         means[filled] = np.add.reduceat(images, starts) * weights[filled, None]
