@@ -63,10 +63,10 @@ OTHER_SEED, NUM_CELLS = 200, 3
 
 OTHERS = {
     "claims": "python -m tests.claims --json tests/claims/recorded.json",
-    "attacks": "python -m tests.evidence --json tests/evidence/recorded.json",
+    "attacks": "python -m tests.evidence --seconds 1 --json tests/evidence/recorded.json",
     "precision": "python -m tests.precision",
     "benchmarks": "python -m tests.benchmarks.ratios",
-    "atlas": "statetrack atlas",
+    "atlas": "statetrack atlas machines --train",
 }
 """Recorded tables that are no suite's, and the commands that make them."""
 

@@ -277,6 +277,24 @@ def test_solving_ends_with_the_best_machine_that_its_work_allows(
         least_squares.solved(machine, words, targets, coordinates, determined=True)
 
 
+def test_what_is_solved_is_kept_where_the_work_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of S4 a replica was refused whose squared error was 4e-18, for one step too many."""
+    machine, words, targets, _ = equations_in_all_coordinates(1e-3)
+    coordinates = seen_coordinates(machine, words)
+    begun, products = coordinates.of(machine), []
+    whole = least_squares._Equations._count
+    monkeypatch.setattr(
+        least_squares._Equations, "_count", lambda own: products.append(1) or whole(own)
+    )
+    least_squares.solved(begun, words, targets, coordinates, determined=True)
+    product = words.symbols.numel() * begun.size**2
+    monkeypatch.setattr(least_squares, "MOST_WORK", (len(products) - 1) * product)
+    found = least_squares.solved(begun, words, targets, coordinates, determined=True)
+    equations = least_squares._Equations(found, words, targets)
+    error = np.square(equations.residual(least_squares._joined(found))).sum()
+    assert error < least_squares.ROUNDED
+
+
 def test_what_has_more_unknowns_than_equations_is_not_solved_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

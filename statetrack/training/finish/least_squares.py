@@ -41,8 +41,9 @@ MOST_PRODUCTS = 150
 """Products with the Jacobian for one step."""
 PRECISION = 1e-4
 """The relative error of a step: the next one corrects it."""
-MOST_PRODUCTS_DETERMINED = 100
-"""The same where the words are to determine the unknowns: 15 to 60 are enough where they do."""
+MOST_PRODUCTS_DETERMINED = 120
+"""The same where the words are to determine the unknowns: 15 to 60 are enough where they do, and
+some 100 in the step before they converge quadratically."""
 LEAST_FALL = 4.0
 """By what a step divides the squared error at least, where the words determine the unknowns: from
 a trained model it is 40 and more."""
@@ -171,6 +172,11 @@ class _Equations:
         self.before = torch.cat([first.detach().unsqueeze(0), self.states[:-1]])  # h_{t-1}
         return self.kept
 
+    @property
+    def solved(self) -> bool:
+        """Whether an error has been found that is below what float32 rounds."""
+        return self.least <= ROUNDED
+
     def jacobian(self, point: Numbers) -> LinearOperator:
         """The Jacobian at a point, as an operator."""
         kept = self._residual_at(point)
@@ -206,7 +212,7 @@ class _Equations:
         """One more product with the Jacobian, or with its transpose."""
         self.work += self.work_of_one
         if self.work > MOST_WORK:
-            raise UndeterminedError if self.determined else _WorkIsDoneError
+            raise UndeterminedError if self.determined and not self.solved else _WorkIsDoneError
 
     def _backward(self, direction: Numbers) -> Numbers:
         """The transposed Jacobian times a direction."""
@@ -332,6 +338,11 @@ class _Factoring:
     def residual(self, point: Numbers) -> Numbers:
         """The entries of all operators, less those wanted."""
         return (self.factors(point).dense() - self.operators).flatten().numpy()
+
+    @property
+    def solved(self) -> bool:
+        """Whether an error has been found that is below what float32 rounds."""
+        return self.least <= ROUNDED
 
     def jacobian(self, point: Numbers) -> LinearOperator:
         """The Jacobian at a point, as an operator."""
