@@ -339,11 +339,6 @@ class _Factoring:
         """The entries of all operators, less those wanted."""
         return (self.factors(point).dense() - self.operators).flatten().numpy()
 
-    @property
-    def solved(self) -> bool:
-        """Whether an error has been found that is below what float32 rounds."""
-        return self.least <= ROUNDED
-
     def jacobian(self, point: Numbers) -> LinearOperator:
         """The Jacobian at a point, as an operator."""
         at = self.factors(point)
