@@ -63,7 +63,9 @@ OTHER_SEED, NUM_CELLS = 200, 3
 
 OTHERS = {
     "claims": "python -m tests.claims --json tests/claims/recorded.json",
-    "attacks": "python -m tests.evidence --seconds 1 --json tests/evidence/recorded.json",
+    "attacks": (
+        "python -m tests.evidence --cases 120 --seconds 0.5 --json tests/evidence/recorded.json"
+    ),
     "precision": "python -m tests.precision",
     "benchmarks": "python -m tests.benchmarks.ratios",
     "atlas": "statetrack atlas machines --train",

@@ -147,6 +147,16 @@ def test_points_of_the_record_are_found_again(task: str, bits: int, change: Any)
 def test_a_slope_is_that_of_its_law():
     exact = laws.slope([(bits, 3.0 * 4.0**bits) for bits in range(3, 9)])
     assert exact is not None and abs(exact.value - 2) < 1e-9 and exact.half < 1e-6
+    assert laws.slope([(bits, 86.0) for bits in range(3, 9)]) == (0.0, 0.0, 6)
+
+
+def test_numbers_of_words_alone_are_part_of_a_state_too():
+    state = torch.arange(12.0).reshape(3, 2, 2), torch.tensor([5.0, 6.0, 7.0])
+    flat = words._Flat((torch.zeros(61, 2, 2), torch.zeros(61)), 61)
+    rows = flat.rows(state)
+    assert rows.shape == (3, 5) and rows[1].tolist() == [4, 5, 6, 7, 6]
+    back = flat.state(rows)
+    assert all(torch.equal(one, other) for one, other in zip(back, state, strict=True))
 
 
 def test_the_page_has_the_tables_and_the_picture_of_the_record():

@@ -64,6 +64,8 @@ def slope(points: Iterable[tuple[float, float]]) -> Slope | None:
     pairs = [(bits, math.log2(horizon)) for bits, horizon in points]
     if len(pairs) < 2:
         return None
+    if len({horizon for _, horizon in pairs}) == 1:  # where no error is defined
+        return Slope(0.0, 0.0, len(pairs))
     found = stats.linregress(*zip(*pairs, strict=True))
     half = math.inf
     if len(pairs) > 2:
@@ -135,12 +137,14 @@ def tables(rows: Iterable[Row]) -> dict[str, str]:
             continue
         if what == "state":
             factors = [_part(own, worst, 0), _part(own, typical, 1)]
-            margin = _number(own[0].get("sine"))
-            law.append([*named, margin, fits[0], factors[0], fits[1], factors[1], _closed(own)])
+            found = [fits[0], factors[0], fits[1], factors[1], _closed(own)]
+            if {*found} != {"-"}:
+                law.append([*named, _number(own[0].get("sine")), *found])
         if what == "state" and (task, change) not in BESIDE:
             continue
         enough = needed_bits(own, 100_000) if own[0]["random_read"] >= 100_000 else None
-        parts.append([*named, what, *fits, "-" if enough is None else str(enough)])
+        if enough is not None or {*fits} != {"-"}:
+            parts.append([*named, what, *fits, "-" if enough is None else str(enough)])
     return {
         "law": markdown_table(LAW, law),
         "parts": markdown_table(PARTS, parts),

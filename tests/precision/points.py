@@ -129,12 +129,11 @@ def caps_of(point: Point, subject: Rounded) -> Caps:
         return Caps(1_024, 10_000, states=3_000)
     ratio = subject.sine * 2.0 ** (point.bits + 1)
     numbers = int(subject.blocks[0].size)
-    most = 200_000 if numbers <= 16 else 50_000
-    random = min(most, 100_000 if ratio**2 > most else most)
+    most = 1_000_000 if numbers <= 9 else 500_000
+    random = 100_000 if ratio**2 > most else min(most, max(100_000, int(100 * ratio**2)))
     children = len(subject.blocks) * numbers
-    greedy = max(1_500, min(100_000, 3_000_000 // children))
-    states = min(8_000, 200_000 // len(subject.blocks))
-    return Caps(random, 200_000, greedy if ratio < greedy else 0, states=states)
+    greedy = max(1_500, 3_000_000 // children)
+    return Caps(random, 200_000, greedy if ratio < greedy else 0, states=20_000)
 
 
 LEAD_IN = 2_000

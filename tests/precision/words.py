@@ -361,9 +361,9 @@ class _Flat:
         self._state, self._num_words = state, num_words
 
     def rows(self, state: Any) -> Any:
-        """Rows [N, D] of a state of N words; counts, which are 0 here, are left out."""
+        """Rows [N, D] of a state of N words."""
         parts = [
-            part.movedim(self._axis(own), 0).flatten(1)
+            part.movedim(self._axis(own), 0).reshape(part.shape[self._axis(own)], -1)
             for part, own in zip(tensors(state), tensors(self._state), strict=True)
         ]
         return torch.cat(parts, 1).contiguous().numpy() + 0.0  # no number is -0
@@ -379,7 +379,9 @@ class _Flat:
                 return tuple(map(shaped, own)) if isinstance(own, tuple) else own
             axis, shape = self._axis(own), list(own.shape)
             del shape[axis]
-            return next(parts).unflatten(1, shape).movedim(0, axis).contiguous() if shape else None
+            part = next(parts).to(own.dtype)
+            part = part.unflatten(1, shape) if shape else part.squeeze(1)
+            return part.movedim(0, axis).contiguous()
 
         return shaped(self._state)
 
