@@ -16,7 +16,7 @@ import statetrack as st
 from statetrack.models import Rounded as RoundedModel
 from statetrack.rounding import Rounding
 from statetrack.spec import load_task
-from tests.precision import laws, words
+from tests.precision import laws, points, words
 from tests.precision.figure import PICTURE, mark
 from tests.precision.loops import Looped
 from tests.precision.points import Point, Weights, all_points, changed, kept_rows
@@ -166,3 +166,21 @@ def test_the_page_has_the_tables_and_the_picture_of_the_record():
     assert mark(RECORD.read_bytes()) in PICTURE.read_text(encoding="utf-8")
     assert f"](figures/{PICTURE.name})" in page
     assert re.search(rf"\b{len(recorded())}\b", page)
+
+
+BUILT = {
+    point.weights.model: point
+    for point in sorted(all_points(), key=lambda point: point.weights.task, reverse=True)
+    if point.weights.how == "built" and not point.weights.model.startswith("bilinear")
+}
+"""A point of every model with exact weights, of the first of its tasks; others need slow loops."""
+
+
+@pytest.mark.parametrize("model", sorted(BUILT))
+def test_a_point_of_every_model_is_measured(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(points, "caps_of", lambda *_: points.Caps(20, 40, 20, 4, states=30))
+    point = BUILT[model]
+    row = points.measure(point, *point.weights.make(None))
+    assert len(row["random"]) == 8
+    assert all(each is None or 0 < each <= 20 for each in row["random"])
+    assert row["all"]["states"] > 1 and row["all"]["horizon"] != 0
