@@ -378,14 +378,18 @@ def test_a_name_that_begins_another_takes_its_own_rows_alone():
 
 
 @pytest.mark.parametrize(
-    ("option", "name"), [("--rows", "negative Mamba, 2 layers"), ("--columns", "with brackets")]
+    ("option", "name", "given"),
+    [
+        ("--rows", "negative Mamba, 2 layers", "negative Mamba, 2 layers"),
+        ("--rows", "negative Mamba, 2 layers", "Mamba, 1 layer, negative Mamba, 2 layers"),
+        ("--columns", "with brackets", "with brackets"),
+    ],
 )
 def test_what_a_budget_leaves_out_is_said_to_be_left_out(
-    option: str, name: str, capsys: pytest.CaptureFixture[str]
+    option: str, name: str, given: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     suite = "group-horizons-larger" if option == "--rows" else "mamba3-formal-languages"
-    among = "Mamba, 1 layer, " + name if option == "--rows" else name
-    line = complaint(capsys, "reproduce", suite, option, among)
+    line = complaint(capsys, "reproduce", suite, option, given)
     assert f"{option}: the budget minutes leaves '{name}' out: choose another --budget" in line
 
 

@@ -17,7 +17,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, get_origin
 
 import typer
@@ -182,7 +181,7 @@ def chosen_names(
     given: Sequence[str] | None,
     names: Mapping[str, str],
     option: str,
-    left_out: Mapping[str, str] = MappingProxyType({}),
+    left_out: Mapping[str, str] | None = None,
 ) -> list[str]:
     """The names that are asked for (`options.names_among`), in their own order; all where none is.
 
@@ -194,8 +193,11 @@ def chosen_names(
 
 def _left_out(own: Container[str], whole: Iterable[str], budget: str | None) -> dict[str, str]:
     """The names of a whole suite that a budget leaves out, with what is said of each."""
-    said = "the budget {} leaves '{}' out: choose another --budget"
-    return {name: said.format(budget, name) for name in whole if name not in own}
+    return {
+        name: f"the budget {budget} leaves '{name}' out: choose another --budget"
+        for name in whole
+        if name not in own
+    }
 
 
 def models_of_rows(suite: sweep.Suite) -> dict[str, str]:

@@ -24,7 +24,6 @@ import typing
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -431,7 +430,7 @@ def names_among(
     given: Sequence[str],
     names: Mapping[str, str],
     option: str,
-    left_out: Mapping[str, str] = MappingProxyType({}),
+    left_out: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Those of some names that texts ask for, in the order in which they ask.
 
@@ -452,7 +451,7 @@ def names_among(
                 f"{option}: '{text}' can be read as different names: repeat {option} for each"
             )
         else:
-            gone = {_spaced(name): why for name, why in left_out.items()}
+            gone = {_spaced(name): why for name, why in (left_out or {}).items()}
             for name in chain.from_iterable(_ways(parts, {**known, **gone})):
                 if name in gone:
                     raise SettingsError(f"{option}: {gone[name]}")

@@ -363,7 +363,7 @@ class _Flat:
     def rows(self, state: Any) -> Any:
         """Rows [N, D] of a state of N words."""
         parts = [
-            part.movedim(self._axis(own), 0).reshape(part.shape[self._axis(own)], -1)
+            part.movedim(self._axis(own), 0).unsqueeze(-1).flatten(1)
             for part, own in zip(tensors(state), tensors(self._state), strict=True)
         ]
         return torch.cat(parts, 1).contiguous().numpy() + 0.0  # no number is -0
