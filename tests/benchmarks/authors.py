@@ -21,7 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -73,6 +73,13 @@ def by_head(function: Callable[..., Any], **given: Any) -> Function:
     return outputs
 
 
+def with_one_key(function: Function) -> Function:
+    """A function of queries, keys, values, betas and gates that has no axis of keys."""
+    return lambda queries, keys, values, betas, *gates: function(
+        queries, keys.squeeze(2), values.squeeze(2), betas.squeeze(2), *gates
+    )
+
+
 def delta(words: int, steps: int, num_keys: int, gates: str) -> Sides:
     """Delta rules: without gates, with one for each head, and with one for each row."""
     parts = [
@@ -84,9 +91,10 @@ def delta(words: int, steps: int, num_keys: int, gates: str) -> Sides:
     parts += {"": [], "head": [decays(words, steps, N)], "row": [decays(words, steps, N, K)]}[gates]
     state = torch.zeros(words, N, K, V)
 
-    def ours(queries: Tensor, *others: Tensor) -> Tensor:
-        last = others[3] if gates else None
-        return native.delta_rule(SCALE * queries, *others[:3], last, state)[0]
+    def ours(
+        queries: Tensor, keys: Tensor, values: Tensor, betas: Tensor, gates: Tensor | None = None
+    ) -> Tensor:
+        return native.delta_rule(SCALE * queries, keys, values, betas, gates, state)[0]
 
     if num_keys > 1:
         naive = fla("gated_delta_product", "naive.py").naive_recurrent_gated_delta_product
@@ -101,31 +109,22 @@ def delta(words: int, steps: int, num_keys: int, gates: str) -> Sides:
             return read
 
         return parts, ours, [product]
-    one = lambda part: part.squeeze(2)  # noqa: E731
     if gates == "row":
         module = fla("kda", "naive.py")
         forms = [module.naive_recurrent_kda]
         forms += [module.naive_chunk_kda] if steps % 64 == 0 else []
-        theirs = [
-            lambda q, k, v, b, g, form=form: form(q, one(k), one(v), g, one(b))[0] for form in forms
-        ]
+        theirs = [with_one_key(first(form, 0, 1, 2, 4, 3)) for form in forms]
     elif gates == "head":
         module = fla("gated_delta_rule", "naive.py")
         theirs = [
-            lambda q, k, v, b, g: module.naive_recurrent_gated_delta_rule(
-                q, one(k), one(v), one(b), g
-            )[0],
-            lambda q, k, v, b, g: module.naive_chunk_gated_delta_rule(q, one(k), one(v), g, one(b))[
-                0
-            ],
+            with_one_key(first(module.naive_recurrent_gated_delta_rule, 0, 1, 2, 3, 4)),
+            with_one_key(first(module.naive_chunk_gated_delta_rule, 0, 1, 2, 4, 3)),
         ]
     else:
         module = fla("delta_rule", "naive.py")
         forms = [module.delta_rule_recurrence]
         forms += [module.delta_rule_chunkwise] if steps % 32 == 0 else []
-        theirs = [
-            lambda q, k, v, b, form=form: by_head(form)(q, one(k), one(v), one(b)) for form in forms
-        ]
+        theirs = [with_one_key(by_head(form)) for form in forms]
     return parts, ours, theirs
 
 
@@ -242,8 +241,9 @@ def matrix_lstm(words: int, steps: int) -> Sides:
 
     def theirs(*parts: Tensor) -> Tensor:
         heads = [part.transpose(1, 2) for part in parts]
-        read: Tensor = modeling_xlstm.mlstm_recurrent_sequence_native(*heads)
-        return (read[0] if isinstance(read, tuple) else read).transpose(1, 2)
+        read: Any = cast(Any, modeling_xlstm.mlstm_recurrent_sequence_native)(*heads)
+        outputs: Tensor = read[0] if isinstance(read, tuple) else read
+        return outputs.transpose(1, 2)
 
     return parts, ours, [theirs]
 

@@ -71,7 +71,7 @@ class _Products(TorchDispatchMode):
     """Collects the matrix products of what runs inside, to be computed again with other numbers."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.again: list[Callable[[], object]] = []
 
     def __torch_dispatch__(

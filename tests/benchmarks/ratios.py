@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import argparse
 import gc
+import math
 import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +79,8 @@ class EinsumBilinear(nn.Module):
         for embedded in self.embedding[symbols].unbind(1):
             state = torch.einsum("ijk,bk,bj->bi", self.weight, embedded, state)
             states.append(state)
-        return self.readout(torch.stack(states))
+        logits: Tensor = self.readout(torch.stack(states))
+        return logits
 
 
 class Lstm(nn.Module):
@@ -91,7 +94,8 @@ class Lstm(nn.Module):
 
     def forward(self, symbols: Tensor) -> Tensor:
         """Logits [T, B, C]."""
-        return self.readout(self.layer(self.embedding[symbols.t()])[0])
+        logits: Tensor = self.readout(self.layer(self.embedding[symbols.t()])[0])
+        return logits
 
 
 def training_step(build: Build, num_symbols: int) -> Side:
@@ -236,8 +240,8 @@ COMPARISONS = (
         Comparison(
             f"population of 9, {name}, one-hot H=64, V=5: over one at a time",
             2.0,
-            lambda name=name: training_step(registered(name, hidden=64), 5),
-            lambda name=name: population_step(registered(name, hidden=64), 5, 9),
+            partial(training_step, registered(name, hidden=64), 5),
+            partial(population_step, registered(name, hidden=64), 5, 9),
         )
         for name in ("bilinear", "bilinear-cp", "bilinear-rotation", "diagonal-real")
     ),
@@ -371,7 +375,7 @@ def labels_rate(num_words: int = 1000, length: int = 500, rounds: int = 50) -> f
 
 def _rows(*shape: int) -> Tensor:
     """Normal numbers, scaled so that a product over the last axis keeps its size."""
-    return torch.randn(*shape) * shape[-1] ** -0.5
+    return torch.randn(*shape) / math.sqrt(shape[-1])
 
 
 def _processor() -> str:

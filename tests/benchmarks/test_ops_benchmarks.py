@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
-from ratios import COMPARISONS, Side
 
 from statetrack import ops
+from tests.benchmarks.ratios import COMPARISONS, Side
 
 pytestmark = pytest.mark.slow
 
@@ -34,4 +34,4 @@ def sides() -> list[object]:
 def test_time(benchmark: BenchmarkFixture, build: Callable[[], Side]) -> None:
     side = build()
     benchmark.extra_info["parts"] = side.parts
-    benchmark.pedantic(side.run, rounds=5, warmup_rounds=1)
+    benchmark.pedantic(side.run, rounds=5, warmup_rounds=1)  # type: ignore[no-untyped-call]

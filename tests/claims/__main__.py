@@ -100,15 +100,13 @@ def summary_of(built: Sequence[Built], budget: Budget) -> dict[str, Any]:
 
 def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """The results of a run over some models, with those of the models that it leaves out."""
-    kept = {**old, **{key: new[key] for key in ("tasks", "budget") if key in new}}
+    kept: dict[str, Any] = {**old, **{key: new[key] for key in ("tasks", "budget") if key in new}}
     for key in ("counts", "built"):
-        kept[key] = dict(sorted({**old.get(key, {}), **new.get(key, {})}.items()))
-    tasks = {**old.get("cells", {}), **new["cells"]}
+        kept[key] = dict(sorted((old.get(key, {}) | new.get(key, {})).items()))
+    cells = old.get("cells", {})
     kept["cells"] = {
-        task: dict(
-            sorted({**old.get("cells", {}).get(task, {}), **new["cells"].get(task, {})}.items())
-        )
-        for task in tasks
+        task: dict(sorted((cells.get(task, {}) | new["cells"].get(task, {})).items()))
+        for task in cells | new["cells"]
     }
     again = set(new.get("built", {}))
     left = [row for row in old.get("left", []) if row[0] not in again]

@@ -74,8 +74,14 @@ def proven(pair: Pair, folder: Path, seed: int) -> dict[str, Any]:
         row: dict[str, Any] = json.loads(known.read_text())
         return row
     if not path.exists():
-        values = {"model": pair.model, "task": pair.task, "robust": pair.robust, "seed": seed}
-        run = Run.start(out=path, **values, **pair.settings)
+        run = Run.start(
+            out=path,
+            model=pair.model,
+            task=pair.task,
+            robust=pair.robust,
+            seed=seed,
+            **pair.settings,
+        )
         before = time.process_time()
         list(run.train())
         seconds = time.process_time() - before

@@ -72,8 +72,8 @@ def line(row: dict[str, Any]) -> str:
         names = list(dict.fromkeys(symbol for part in parts for symbol in part))
         prefix, period, suffix = (tuple(map(names.index, part)) for part in parts)
         word = word_text(Failure(prefix, period, failure["position"], 0, None, suffix), names)
-    cells = (row["model"], row["task"], str(row["seed"]), accuracy, proven)
-    cells += (f"{fails:,}" if fails else "none", word, f"{row['seconds']:g}")
+    cells = [row["model"], row["task"], str(row["seed"]), accuracy, proven]
+    cells += [f"{fails:,}" if fails else "none", word, f"{row['seconds']:g}"]
     return f"| {' | '.join(cells)} |"
 
 

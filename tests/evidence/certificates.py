@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from statetrack.evidence import Certificate, SearchBudget, Subject
-from statetrack.models import MODELS
+from statetrack.models import MODELS, RecurrentModel
 from statetrack.ops import FLOAT32, Box
 from tests.evidence import machines, networks, words
 from tests.evidence.checks import Check
@@ -31,7 +30,7 @@ class Case:
 
     name: str
     table: Table
-    model: nn.Module
+    model: RecurrentModel
     weights: tuple[str, ...]
     points: networks.Floats | None = None
 
@@ -102,7 +101,7 @@ LINEAR: tuple[Callable[[np.random.Generator], Case], ...] = (
 SATURATING = (_tanh,)
 
 
-def certificate_of(model: nn.Module, table: Table, seconds: float) -> Any:
+def certificate_of(model: RecurrentModel, table: Table, seconds: float) -> Any:
     """What the program proves."""
     labels = model.num_labels
     return Certificate.search(
@@ -189,8 +188,8 @@ def first_failures(
     model, table = case.model.eval(), case.table
     symbols = table.num_symbols
     wide = _widened(model)
-    matrices = None
-    if case.points is not None:
+    matrices, points = None, case.points
+    if points is not None:
         matrices = wide.operators().dense().detach().numpy()
     failed: int | None = None
     failed_real: int | None = None
@@ -198,17 +197,9 @@ def first_failures(
     while length <= longest and failed is None:
         tried = [words.powers(words.short_words(symbols, 3, 30, draws), length)]
         tried.append(draws.integers(symbols, size=(10, length)))
-        if matrices is not None:
-            tried.append(
-                words.powers(
-                    list(
-                        words.spoiling_words(
-                            matrices, case.points, table, min(length, 2000), beam=6
-                        )
-                    ),
-                    length,
-                )
-            )
+        if matrices is not None and points is not None:
+            spoilt = words.spoiling_words(matrices, points, table, min(length, 2000), beam=6)
+            tried.append(words.powers(list(spoilt), length))
         batch = np.concatenate(tried)
         errors = words.first_errors(model, table, batch)
         if errors.any():
@@ -222,15 +213,15 @@ def first_failures(
     return failed, failed_real
 
 
-def _widened(model: nn.Module) -> nn.Module:
-    kind = type(model)
+def _widened(model: RecurrentModel) -> Any:
+    kind: Any = type(model)
     wide = kind(model.settings, num_symbols=model.num_symbols, num_labels=model.num_labels)
     wide.load_state_dict(model.state_dict())
     return wide.double().eval()
 
 
 def far_failure(
-    wide: nn.Module, matrices: networks.Floats, table: Table, draws: np.random.Generator
+    wide: Any, matrices: networks.Floats, table: Table, draws: np.random.Generator
 ) -> int | None:
     """A position at which a power of a short word is answered wrongly, in exact arithmetic.
 
@@ -289,7 +280,7 @@ def attack_boxes(check: Check, cases: int) -> None:
         kind = MODELS[name]
         settings = kind.settings_class(hidden=1 + number % 40)
         torch.manual_seed(number)
-        model = kind(settings, num_symbols=3, num_labels=4).eval()
+        model: Any = kind(settings, num_symbols=3, num_labels=4).eval()
         scale = float(torch.empty(()).uniform_(-2, 4, generator=draws).exp())
         for parameter in model.parameters():
             parameter.mul_(scale)

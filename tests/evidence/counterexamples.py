@@ -142,7 +142,7 @@ def mamba_on_parity(steps: int, seed: int = 0) -> tuple[nn.Module, Automaton]:
             ):
                 mean.lerp_(gradient, 0.1)
                 square.lerp_(gradient**2, 0.05)
-                parameter -= 1e-2 * mean / (square.sqrt() + 1e-8)
+                parameter.sub_(1e-2 * mean / (square.sqrt() + 1e-8))
     return model.eval(), Table(((0, 1), (1, 0)), (0, 1)).automaton()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from statetrack.evidence import SearchBudget, Subject, find_extraction
@@ -53,7 +55,7 @@ def _locks(cases: int, seconds: float) -> Check:
         plain = Table(((0, 0),), (0,)).automaton(2)
         subject = Subject(networks.elman(table), plain)
         found = find_extraction(subject, budget=SearchBudget(seconds), seed=0)
-        extracted = Table(tuple(map(tuple, found.delta)), tuple(found.output), found.start)
+        extracted = _table_of(found)
         if machines.shortest_difference(extracted, table) is None:
             check.add("found")
             check.case(found.equivalent is False, f"lock {word}: {found.equivalent}")
@@ -77,7 +79,9 @@ def _others(draws: np.random.Generator, table: Table) -> list[tuple[str, Table]]
     ]
 
 
-def _extract(check: Check, name: str, table: Table, task: Table, labels: int, seconds: float):
+def _extract(
+    check: Check, name: str, table: Table, task: Table, labels: int, seconds: float
+) -> Any:
     """Extract from a network of `table` beside a task, and compare with `table`."""
     model = networks.elman(table, labels)
     subject = Subject(model, task.automaton(labels))
@@ -85,7 +89,12 @@ def _extract(check: Check, name: str, table: Table, task: Table, labels: int, se
     if not found.complete:
         check.add("cut by the budget")
         return None
-    extracted = Table(tuple(tuple(row) for row in found.delta), tuple(found.output), found.start)
+    extracted = _table_of(found)
     difference = machines.shortest_difference(extracted, table)
     check.case(difference is None, f"{name}: differs from the network's after {difference} symbols")
     return found
+
+
+def _table_of(found: Any) -> Table:
+    """The machine that was extracted, all of whose states have labels."""
+    return Table(tuple(tuple(row) for row in found.delta), tuple(found.output), found.start)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from torch import nn
 
 from statetrack.evidence import SearchBudget, Subject, find_worst_case
+from statetrack.models import RecurrentModel
 from tests.evidence import certificates, networks, words
 from tests.evidence.checks import Check
 from tests.evidence.machines import Table
@@ -44,7 +44,7 @@ def horizons(
     return [replayed, predicted, horizon]
 
 
-def _replay(check: Check, name: str, model: nn.Module, table: Table, found: Any) -> None:
+def _replay(check: Check, name: str, model: RecurrentModel, table: Table, found: Any) -> None:
     if found.failure is None:
         check.case(found.horizon == found.tested, f"{name}: {found.horizon} of {found.tested}")
         return
@@ -56,7 +56,7 @@ def _replay(check: Check, name: str, model: nn.Module, table: Table, found: Any)
     )
 
 
-def _powers(check: Check, name: str, model: nn.Module, table: Table, found: Any) -> None:
+def _powers(check: Check, name: str, model: RecurrentModel, table: Table, found: Any) -> None:
     if found.horizon < 1 or found.horizon > 50_000 or not found.complete:
         return
     draws = np.random.default_rng(0)

@@ -6,13 +6,13 @@ V symbols, S states, H numbers of the state.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
-from statetrack.models import MODELS
+from statetrack.models import MODELS, RecurrentModel
 from tests.evidence.machines import Table, cyclic, group_table, symmetric
 
 Floats = NDArray[np.float64]
@@ -31,14 +31,14 @@ class Linear:
     points: Floats
     readout: Floats  # [C, H]
 
-    def model(self) -> nn.Module:
+    def model(self) -> RecurrentModel:
         """The model `bilinear` with these weights."""
         hidden = self.points.shape[1]
         made = blank("bilinear", self.table, len(self.readout), hidden=hidden)
         fill(made.weight, self.matrices)
         return self._ended(made)
 
-    def block_model(self, size: int) -> nn.Module:
+    def block_model(self, size: int) -> RecurrentModel:
         """The model `bilinear-block`; the matrices are block-diagonal."""
         hidden = self.points.shape[1]
         made = blank(
@@ -48,13 +48,13 @@ class Linear:
         fill(made.weight, self.matrices[:, places[:, :, None], places[:, None, :]])
         return self._ended(made)
 
-    def _ended(self, made: nn.Module) -> nn.Module:
+    def _ended(self, made: Any) -> RecurrentModel:
         fill(made.first, self.points[self.table.start])
         fill(made.readout.weight, self.readout)
-        return made.eval()
+        return cast(RecurrentModel, made.eval())
 
 
-def blank(name: str, table: Table, num_labels: int, **settings: object) -> nn.Module:
+def blank(name: str, table: Table, num_labels: int, **settings: object) -> Any:
     """A registered model of the sizes of a machine, with random weights."""
     kind = MODELS[name]
     return kind(
@@ -108,7 +108,7 @@ def planes(order: int, harmonics: tuple[int, ...]) -> Linear:
     return Linear(f"rotations modulo {order}", table, matrices, points, points)
 
 
-def rotation_model(order: int, harmonics: tuple[int, ...]) -> nn.Module:
+def rotation_model(order: int, harmonics: tuple[int, ...]) -> RecurrentModel:
     """The model `bilinear-rotation` for addition modulo `order`."""
     exact = planes(order, harmonics)
     made = blank("bilinear-rotation", exact.table, order, hidden=2 * len(harmonics))
@@ -116,7 +116,7 @@ def rotation_model(order: int, harmonics: tuple[int, ...]) -> nn.Module:
     fill(made.angles, np.remainder(angles + np.pi, 2 * np.pi) - np.pi)
     fill(made.first, exact.points[0])
     fill(made.readout.weight, exact.readout)
-    return made.eval()
+    return cast(RecurrentModel, made.eval())
 
 
 def triangle() -> Linear:
@@ -141,7 +141,7 @@ def centred(points: Floats) -> Floats:
     return points
 
 
-def factored_model(table: Table) -> nn.Module:
+def factored_model(table: Table) -> RecurrentModel:
     """The model `bilinear-cp` with a term for each pair of states that a symbol joins."""
     pairs = sorted({(state, target) for state, row in enumerate(table.delta) for target in row})
     states, labels = len(table.delta), 1 + max(table.output)
@@ -156,10 +156,10 @@ def factored_model(table: Table) -> nn.Module:
         fill(parameter, values)
     fill(made.first, np.eye(states)[table.start])
     fill(made.readout.weight, one_hot(table).readout)
-    return made.eval()
+    return cast(RecurrentModel, made.eval())
 
 
-def elman(table: Table, num_labels: int = 0) -> nn.Module:
+def elman(table: Table, num_labels: int = 0) -> RecurrentModel:
     """The model `rnn` with a unit for each state and symbol: on after that symbol in that state.
 
     A unit sums the units that lead to its state, which are 1 or -1 and of which at most one is on,
@@ -201,10 +201,12 @@ def elman(table: Table, num_labels: int = 0) -> nn.Module:
     counts = (readout > 0).sum(1)
     fill(made.readout.weight, readout)
     fill(made.readout.bias, counts.astype(float))  # all of a label's units are off: a logit of 0
-    return made.eval()
+    return cast(RecurrentModel, made.eval())
 
 
-def perturbed(model: nn.Module, size: float, draws: np.random.Generator, *names: str) -> nn.Module:
+def perturbed(
+    model: RecurrentModel, size: float, draws: np.random.Generator, *names: str
+) -> RecurrentModel:
     """Normal numbers of a standard deviation added to the weights of these names, in place."""
     for name in names:
         parameter = model.get_parameter(name)

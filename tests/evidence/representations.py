@@ -101,6 +101,7 @@ def representations(seconds: float) -> list[Check]:
             f"S{points} by {', '.join(names)}: {dimensions}, built of {sorted(sizes)}",
         )
         check.note("greatest residue", found.groups[0].residue)
+        assert found.homomorphism is not None
         check.note("greatest defect", found.homomorphism.largest)
     return [check]
 

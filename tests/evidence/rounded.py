@@ -8,6 +8,7 @@ length, symbol by symbol, as `models.Rounded` computes it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ def drawn(draws: np.random.Generator, linear: bool) -> Rounding:
     def one(of: Sequence[str]) -> str:
         return str(draws.choice(of))
 
-    more = {"gates": one(OTHERS), "products": one(OTHERS)} if linear else {}
+    more: dict[str, Any] = {"gates": one(OTHERS), "products": one(OTHERS)} if linear else {}
     return Rounding(
         state=one(STATES),
         kept="call" if draws.random() < 0.1 else "step",

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from tests.evidence import networks, words
 from tests.evidence.certificates import LINEAR, SATURATING, Case, _claimed, certificate_of
@@ -42,7 +42,7 @@ def _with(name: str, build: Builder, **settings: object) -> Builder:
         case = build(draws)
         old = case.model
         fields = old.settings.model_dump() | settings
-        kind = type(old)
+        kind: Any = type(old)
         model = kind(
             kind.settings_class(**fields), num_symbols=old.num_symbols, num_labels=old.num_labels
         )
@@ -63,7 +63,8 @@ def _in_float64(draws: np.random.Generator) -> Case:
 
 def _in_rank_space(draws: np.random.Generator) -> Case:
     case = LINEAR[6](draws)
-    case.model.running_operators = case.model.operators
+    model: Any = case.model
+    model.running_operators = model.operators
     return replace(case, name="terms of rank one, in rank space")
 
 
@@ -209,7 +210,7 @@ def worst(case: Case, draws: np.random.Generator, length: int) -> words.Words:
 
 
 @torch.no_grad()
-def matrices_of(model: nn.Module) -> networks.Floats:
+def matrices_of(model: Any) -> networks.Floats:
     """The operators of a linear model as matrices, in float64."""
     found: networks.Floats = model.operators().dense().double().numpy()
     return found

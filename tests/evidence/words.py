@@ -10,8 +10,8 @@ import itertools
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
+from statetrack.models import Scanning
 from tests.evidence.machines import Table
 
 Words = NDArray[np.int64]
@@ -50,7 +50,7 @@ def labels_of(table: Table, words: Words) -> Words:
 
 
 @torch.no_grad()
-def first_errors(model: nn.Module, table: Table, words: Words, piece: int = 1000) -> Words:
+def first_errors(model: Scanning, table: Table, words: Words, piece: int = 1000) -> Words:
     """The position, from 1, of the first wrong or unclear answer to each word; 0 without one.
 
     An answer is unclear where the greatest logit is shared, or a logit is not finite.

@@ -86,9 +86,14 @@ class HeldPoint:
         _scale_readout(found.model, task)
         exact = write_built(found, task, model, folder / "exact")
         begun = exact.evaluate(LENGTHS, num_words=WORDS).rows
-        training = {"steps": STEPS, "validate_every": STEPS, "seeds": SEEDS, "finish": "none"}
         held = Run.start(
-            start_from=exact, out=folder / "held", **training, **CONDITIONS[self.condition]
+            start_from=exact,
+            out=folder / "held",
+            steps=STEPS,
+            validate_every=STEPS,
+            seeds=SEEDS,
+            finish="none",
+            **CONDITIONS[self.condition],
         )
         for _ in held.train():
             pass

@@ -84,12 +84,12 @@ class Trained:
 
 def surplus(found: Prediction) -> float:
     """How many times the size that is enough the model has, as a power of 2; 0 if not known."""
-    if not found.needs or found.needs[0].value is None:
+    least = found.needs[0].value if found.needs else None
+    if least is None:
         return 0.0
-    need = found.needs[0]
-    if need.value == 0:
+    if least == 0:
         return MOST_SURPLUS
-    size = math.log2(need.given / need.value)
+    size = math.log2(found.needs[0].given / least)
     return min(max(size, LEAST_SURPLUS), MOST_SURPLUS)
 
 

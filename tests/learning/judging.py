@@ -197,21 +197,19 @@ def _by(what: str, judged: Judged, names: Sequence[str]) -> Iterator[str]:
     """Where the law is wrong: a line for each model, or task, the worst first."""
     losses = {by: judged.losses("cell", by) for by in ("law", "base")}
     chances, outcome = judged.said["cell", "law"], judged.outcome("cell")
-    rows = []
+    rows: list[tuple[float, list[str]]] = []
     for name in dict.fromkeys(names):
         own = np.array([each == name for each in names])
         numbers = [losses["law"][own], losses["base"][own], chances[own], outcome[own]]
         share = outcome[~own].mean()
         others = f"{losses['law'][~own].mean():.3f}, {share * (1 - share):.3f}"
-        rows.append((name, int(own.sum()), *(float(each.mean()) for each in numbers), others))
-    rows.sort(key=lambda row: -row[1] * row[2])
+        means = [f"{each.mean():.3f}" for each in numbers]
+        rows.append((numbers[0].sum(), [markdown(name), str(own.sum()), *means, others]))
+    rows.sort(key=lambda row: -row[0])
     yield f"### By {what}\n"
     yield markdown_table(
         [*(what, "cells", "law", "share of the map", "mean chance", "share learned"), "of others"],
-        [
-            [markdown(row[0]), str(row[1]), *(f"{each:.3f}" for each in row[2:-1]), row[-1]]
-            for row in rows
-        ],
+        [cells for _, cells in rows],
     )
     yield (
         f"*Of others*: scores of the law and of the share that is learned, without this {what}.\n"
@@ -221,11 +219,10 @@ def _by(what: str, judged: Judged, names: Sequence[str]) -> Iterator[str]:
 def _said(predicted: Mapping[str, Any], judged: Judged) -> Iterator[str]:
     """Every chance that was said, with its interval, and the right replicas of trained machines."""
     found = {
-        place: f"**{round(share * replicas)}/{round(replicas)}**, "
-        for *place, share, replicas in zip(
+        (model, task): f"**{round(share * replicas)}/{round(replicas)}**, "
+        for model, task, share, replicas in zip(
             judged.models, judged.tasks, judged.right, judged.replicas, strict=True
         )
-        for place in [tuple(place)]
     }
     models = list(dict.fromkeys(row["model"] for row in predicted["said"]))
     cells = {(row["model"], row["task"]): row["cell"] for row in predicted["said"]}

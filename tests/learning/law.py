@@ -117,7 +117,7 @@ def left_out_shares(trained: Sequence[Trained], chances: Floats) -> tuple[Floats
         others = [place for place, machine in enumerate(machines) if machine != name]
         known = [trained[place] for place in others]
         every[machines == name] = chances[others].mean()
-        for place in np.flatnonzero(machines == name):
+        for place in np.flatnonzero(machines == name).tolist():
             own_model[place] = share_of_model(known, chances[others], trained[place].cell.model)
     return every, own_model
 

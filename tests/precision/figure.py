@@ -83,9 +83,8 @@ def _panel(
             color=PALE,
         )
         color = PALETTE[kind]
-        axes.scatter(
-            *zip(*failed or [(1e-9, 1)], strict=True), s=11, marker=mark, color=color, label=label
-        )
+        across, up = zip(*failed or [(1e-9, 1)], strict=True)
+        axes.scatter(across, up, s=11, marker=mark, color=color, label=label)
         axes.scatter(never, [TOP] * len(never), s=11, marker=mark, facecolors="none", color=color)
     axes.axhline(TOP / 1.7, color=NOTE, linewidth=0.4)
     axes.annotate("never wrong", (2e5, TOP / 1.5), fontsize=TEXT - 2, color=NOTE)

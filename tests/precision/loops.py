@@ -11,7 +11,8 @@ n keys per position, K key size, U value size.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numba
 import numpy as np
@@ -24,7 +25,13 @@ from statetrack.models._rounded import RoundedMixer
 from statetrack.ops import BlockOperators, DenseOperators
 from statetrack.rounding import FORMATS, FloatFormat, Rounding
 
-compiled = numba.njit(error_model="numpy", cache=True)
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+
+def compiled(function: FunctionT) -> FunctionT:
+    """A function of arrays and numbers as machine code, kept on disk."""
+    made: Any = numba.njit(error_model="numpy", cache=True)(function)
+    return made  # type: ignore[no-any-return]
 
 
 class Cast(NamedTuple):
@@ -298,10 +305,13 @@ class _LoopedDelta(RoundedMixer):
         if terms.log_gates is not None:
             with casts.arithmetic():
                 gains = terms.log_gates.exp()
-        factors = (terms.queries, terms.keys, terms.values, terms.betas, gains)
         memory = memory.clone(memory_format=torch.contiguous_format)
         read = delta_rule_loop(
-            *(each.contiguous().numpy() for each in factors),
+            terms.queries.contiguous().numpy(),
+            terms.keys.contiguous().numpy(),
+            terms.values.contiguous().numpy(),
+            terms.betas.contiguous().numpy(),
+            gains.contiguous().numpy(),
             memory.numpy(),
             cast_to(casts.rounding.format("state")),
             cast_to(casts.rounding.format("accumulation")),

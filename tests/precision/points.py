@@ -106,7 +106,7 @@ class Point:
         kind = f"e8m{self.bits}"
         every = ("state", "gates", "weights", "accumulation")
         parts = every if self.part == "all" else (self.part,)
-        named = {"accumulation": "float64", **dict.fromkeys(parts, kind)}
+        named: dict[str, Any] = {"accumulation": "float64", **dict.fromkeys(parts, kind)}
         return Rounding(**named, renormalise=int(self.change == "renormalised"))
 
 

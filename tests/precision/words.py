@@ -56,17 +56,17 @@ class Rounded:
 
     def __init__(self, model: RecurrentModel, automaton: Automaton, rounding: Rounding) -> None:
         self.automaton = automaton
-        self.plain = model.double().eval()
+        model.double().eval()
         self.looped = Looped(model, rounding)
         self.blocks: Any = None
         blocks = self.looped.blocks
-        if blocks is not None and isinstance(model, LinearModel) and model.readout.bias is None:
+        if blocks is not None and isinstance(model, LinearModel) and model.scale_invariant:
             self.blocks = blocks.numpy()
             self.norms = self.looped.norms.numpy()
             self.readout = model.readout.weight.detach().double().numpy()
             self.delta = np.ascontiguousarray(automaton.delta.astype(np.int64))
             self.output = automaton.output.astype(np.int64)
-            self.points = exact_states(self.plain, automaton)
+            self.points = exact_states(model, automaton)
             self.sine = angle_to_a_wrong_answer(self.points, self.readout, self.output)
 
     @property
@@ -320,8 +320,8 @@ def of_all_words(subject: Rounded, *, most_states: int, after: Any = ()) -> Exha
     if len(after):
         _, state = looped.scan(torch.as_tensor(after).unsqueeze(0), state)
         at = int(automaton.states_after(np.asarray(after)[None])[0, -1])
-    rows, at = flat.rows(state), np.array([at])
-    seen = {(int(at[0]), rows[0].tobytes())}
+    rows, states = flat.rows(state), np.array([at])
+    seen = {(at, rows[0].tobytes())}
     paths: list[tuple[Any, Any]] = []
     length = 0
     while len(rows):
@@ -329,7 +329,7 @@ def of_all_words(subject: Rounded, *, most_states: int, after: Any = ()) -> Exha
         parent = np.repeat(np.arange(len(rows)), num_symbols)
         symbols = np.tile(np.arange(num_symbols), len(rows))
         logits, state = looped.step(torch.from_numpy(symbols), flat.state(rows[parent]))
-        reached = automaton.delta[at[parent], symbols].astype(np.int64)
+        reached = automaton.delta[states[parent], symbols].astype(np.int64)
         misread = ~right(logits, automaton.output[reached])
         if misread.any():
             return Exhausted(length, False, len(seen), _path(paths, misread.argmax(), num_symbols))
@@ -342,7 +342,7 @@ def of_all_words(subject: Rounded, *, most_states: int, after: Any = ()) -> Exha
         if len(seen) > most_states:
             return Exhausted(None, False, len(seen))
         paths.append((parent[fresh], symbols[fresh]))
-        rows, at = found[fresh], reached[fresh]
+        rows, states = found[fresh], reached[fresh]
     return Exhausted(None, True, len(seen))
 
 
