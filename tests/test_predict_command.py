@@ -10,7 +10,7 @@ import pytest
 from statetrack.algebra import analyse
 from statetrack.cli._algebra import word_text
 from statetrack.cli.app import run
-from statetrack.cli.options import chosen_models
+from statetrack.cli.options import chosen_models, with_own_options
 from statetrack.errors import SettingsError, UnknownNameError
 from statetrack.models import MODEL_FACTS, MODELS
 from statetrack.predicting import predict
@@ -64,6 +64,15 @@ def test_models_have_the_options_that_stand_behind_their_names(written, expected
 def test_the_text_of_a_model_gives_the_same_model_again():
     (text,) = chosen_models("mamba --eigenvalues=signed --layers  2")
     assert chosen_models(text) == chosen_models("mamba --layers 2 --eigenvalues signed")
+
+
+def test_the_options_of_a_model_that_are_no_defaults_are_written_as_they_are_read():
+    for text in ("lstm --hidden 3", "mamba --layers 2 --eigenvalues signed", "gla"):
+        (settings,) = chosen_models(text).values()
+        assert chosen_models(with_own_options(text.split()[0], settings)) == {text: settings}
+    wanted = "hybrid --recurrent gated-deltanet:beta=double"
+    (settings,) = chosen_models(f"{wanted} --pattern RA").values()
+    assert with_own_options("hybrid", settings) == wanted, "RA is the default"
 
 
 def test_without_a_text_every_model_has_its_defaults():

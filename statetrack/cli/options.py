@@ -604,6 +604,13 @@ def fields_of_models() -> dict[str, set[str]]:
     }
 
 
+def with_own_options(model: str, settings: Settings) -> str:
+    """A model and the options in which it differs from its defaults, as `--models` takes them."""
+    usual = type(settings)()
+    other = [name for name, value in settings if value != getattr(usual, name)]
+    return " ".join([model, *(_written(name, getattr(settings, name)) for name in other)])
+
+
 def _written(name: str, value: Any) -> str:
     """A setting as an option; a value with a comma or a space in quotes."""
     if isinstance(value, bool):

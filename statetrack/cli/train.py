@@ -262,8 +262,9 @@ def _train(run: runs.Run, log: Sequence[str], as_json: bool) -> None:
 def _remark(run: runs.Run) -> None:
     """Say what the accuracy of validation does not show."""
     chosen, lengths = run.selected, run.words.lengths
-    task, model = shlex.quote(run.experiment.data.task), run.experiment.model
-    known = run.task.has_automaton and recurrence_of(run.experiment.model_settings) is not None
+    task, settings = shlex.quote(run.experiment.data.task), run.experiment.model_settings
+    known = run.task.has_automaton and recurrence_of(settings) is not None
+    model = options.with_own_options(run.experiment.model, settings)
     remark = warnings.validation_remark(
         chosen.validation_accuracy,
         runs.strongest_in_validation(run.words, chosen.seed),
