@@ -49,11 +49,6 @@ class IntegerAction:
         """The dimension d."""
         return int(self.points.shape[1])
 
-    @property
-    def largest_entry(self) -> int:
-        """The largest magnitude of an entry of the matrices."""
-        return int(abs(self.matrices).max(initial=0))
-
 
 def action_on(functions: Integers, actions: Integers) -> IntegerAction:
     """The action of maps of the states `[V, S]` on functions `[d, S]` that generate a lattice.

@@ -61,10 +61,6 @@ class Monoid:
     def __len__(self) -> int:
         return len(self.elements)
 
-    def numbers_of(self, maps: Maps) -> Integers:
-        """The numbers of maps `[..., S]` that are elements: `[...]`."""
-        return self._numbers.of(maps[..., self._numbers.base])
-
     def times(self, actions: Maps) -> Integers:
         """The number of every element followed by every action: `[N, number of actions]`.
 
