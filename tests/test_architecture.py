@@ -2,12 +2,15 @@
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 import statetrack
 from statetrack.runs.files import FILES as RUN_FILES
@@ -245,3 +248,18 @@ def test_quick_tests_stand_in_the_files_that_make_quick_reads():
         if "mark.quick" in path.read_text(encoding="utf-8")
     ]
     assert sorted(listed.split()) == marked
+
+
+def test_what_is_pinned_can_be_installed_with_the_oldest_python_that_is_asked_for():
+    asked = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    oldest = f"{asked.removeprefix('>=')}.0"
+    pinned = (ROOT / "constraints.txt").read_text()
+    names = re.findall(r"^([\w.-]+)==", pinned, re.MULTILINE)
+    known = {each.metadata["Name"].lower().replace("_", "-"): each for each in distributions()}
+    refused = {}
+    for name in names:
+        found = known.get(name.lower().replace("_", "-"))
+        wanted = found and found.metadata.get("Requires-Python")
+        if wanted and not SpecifierSet(wanted).contains(oldest):
+            refused[name] = wanted
+    assert not refused
