@@ -94,16 +94,11 @@ def transition_of(kind: type[Settings]) -> str | None:
 
 
 def about_kernels() -> str:
-    """Whether the kernels of flash-linear-attention can be used on this machine."""
+    """Whether flash-linear-attention is installed; on which devices it runs, only torch knows."""
     problem = missing_kernels()
     if problem is None:
-        from statetrack.ops import (
-            choose_device,  # torch, which knows the devices
-            why_not,
-        )
-
-        problem = why_not("fla", choose_device("auto"))
-    return "fla can be used here." if problem is None else f"fla cannot be used here: {problem}."
+        return "fla is installed: `statetrack info` says whether it can be used here."
+    return f"fla cannot be used here: {problem}."
 
 
 def _row(name: str) -> Row:

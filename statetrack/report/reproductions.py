@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,7 +90,7 @@ def reproduction_page(
     )
     failed = [each for each in results if not isinstance(each, PointResult)]
     machines = sorted({machine(Path(each.run)) for each in done} - {""})
-    seconds = sum(each.seconds for each in done)
+    seconds = math.fsum(each.seconds for each in done)  # sum() differs by versions of Python
     replicas = sum(each.replicas for each in done)
     parts = [f"# {markdown(suite.title)}\n"]
     if suite.reference:
