@@ -202,8 +202,7 @@ def _acquire(
 def _name_holder(lock: BaseFileLock, path: Path) -> None:
     """Write which process holds the lock, where that file belongs to an OS lock.
 
-    It is for the error of others only. Some versions of filelock before 4 empty the file when
-    another process tries to lock it; that error then names no process.
+    It is for the error of others only.
     """
     import filelock
 

@@ -69,7 +69,7 @@ def _array(arrow: Any, values: NDArray[Any], kind: Any) -> Any:
     if kind == arrow.bool_():
         numbers = np.packbits(values, bitorder="little")
     else:
-        numbers = np.ascontiguousarray(values, kind.to_pandas_dtype())
+        numbers = np.ascontiguousarray(values, str(kind))
     return arrow.Array.from_buffers(kind, len(values), [None, arrow.py_buffer(numbers)])
 
 
@@ -164,7 +164,7 @@ def _flat(piece: Any, path: Path) -> Flat:
 
 def _numbers(column: Any) -> NDArray[Any]:
     """What a column without nulls holds; its own `to_numpy` would import pandas as well."""
-    kind, (_, values) = np.dtype(column.type.to_pandas_dtype()), column.buffers()
+    kind, (_, values) = np.dtype(str(column.type)), column.buffers()
     if not len(column):
         return np.empty(0, kind)
     end = column.offset + len(column)
