@@ -121,12 +121,13 @@ class _Token(NamedTuple):
     line: int
 
 
-_COMMENT = r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/"
+# atomic groups, as Python before 3.11.5 mistakes where the last turn of a possessive group began
+_COMMENT = r"//[^\n]*+|/\*(?s:.*?)\*/"
 _LINE = r"[^\S\n]*+#[^\n]*+"  # a line that begins with `#` is a comment too
-_BLANK = rf"((?:\A{_LINE})?+ ?+(?:[^\S\n]++|\n(?:{_LINE})?+|{_COMMENT})*+)"
+_BLANK = rf"((?>(?:\A{_LINE})? ?(?:[^\S\n]++|\n(?:{_LINE})?|{_COMMENT})*))"
 _SIGN = r"->|--|[{}\[\];,=:+]"
 _NAME = r"[^\W\d]\w*|-?(?:\.\d+|\d+(?:\.\d*)?)"
-_QUOTED = r'"((?:[^"\\]++|\\.)*+)"'
+_QUOTED = r'"((?>(?:[^"\\]++|\\.)*))"'
 _TOKEN = re.compile(rf"{_BLANK}(?:({_SIGN})|({_NAME})|{_QUOTED})", re.DOTALL)
 _LOOSE = re.compile(rf"{_BLANK}(?:()([^\s,;\"\]<][^\s,;\"\]]*)|{_QUOTED})", re.DOTALL)
 """Blanks and comments, and a token behind them: of four groups, the last three are its kinds."""
