@@ -121,13 +121,14 @@ class _Token(NamedTuple):
     line: int
 
 
-# atomic groups, as Python before 3.11.5 mistakes where the last turn of a possessive group began
 _COMMENT = r"//[^\n]*+|/\*(?s:.*?)\*/"
 _LINE = r"[^\S\n]*+#[^\n]*+"  # a line that begins with `#` is a comment too
-_BLANK = rf"((?>(?:\A{_LINE})? ?(?:[^\S\n]++|\n(?:{_LINE})?|{_COMMENT})*))"
+# Not a possessive group: Python before 3.11.5 loses its place where a turn fails behind its first
+# sign. Others keep every turn in memory, so there are no more of them at once.
+_BLANK = rf"((?>(?:\A{_LINE})? ?(?:[^\S\n]++|\n(?:{_LINE})?|{_COMMENT}){{0,1000}}))"
 _SIGN = r"->|--|[{}\[\];,=:+]"
 _NAME = r"[^\W\d]\w*|-?(?:\.\d+|\d+(?:\.\d*)?)"
-_QUOTED = r'"((?>(?:[^"\\]++|\\.)*))"'
+_QUOTED = r'"((?:[^"\\]++|\\.)*+)"'
 _TOKEN = re.compile(rf"{_BLANK}(?:({_SIGN})|({_NAME})|{_QUOTED})", re.DOTALL)
 _LOOSE = re.compile(rf"{_BLANK}(?:()([^\s,;\"\]<][^\s,;\"\]]*)|{_QUOTED})", re.DOTALL)
 """Blanks and comments, and a token behind them: of four groups, the last three are its kinds."""
@@ -311,20 +312,26 @@ class _Parser:
         self._num_tokens += 1
         if self._num_tokens > self._most_tokens:
             raise self._wrong(f"more than {self._most_tokens:,} names and signs are too many")
-        if found := (_LOOSE if loose else _TOKEN).match(self._text, self._place):
-            blank, sign, name, quoted = found.groups()
-            line = self._line + blank.count("\n")
-            self._line, self._place = line, found.end()
-            if sign:
-                return _Token(sign, sign, line)
-            if name is not None:
-                return _Token("name", name, line)
-            self._line += quoted.count("\n")
-            joined = quoted.replace("\\\n", "").replace("\\\r\n", "")
-            return _Token("quoted", joined.replace('\\"', '"'), line)
-        blanks = _NOTHING.match(self._text, self._place)
-        assert blanks is not None
-        place, line = blanks.end(), self._move(blanks.end())
+        while not (found := (_LOOSE if loose else _TOKEN).match(self._text, self._place)):
+            blanks = _NOTHING.match(self._text, self._place)
+            assert blanks is not None
+            self._move(blanks.end())
+            if not blanks[0]:
+                return self._other(loose)
+        blank, sign, name, quoted = found.groups()
+        line = self._line + blank.count("\n")
+        self._line, self._place = line, found.end()
+        if sign:
+            return _Token(sign, sign, line)
+        if name is not None:
+            return _Token("name", name, line)
+        self._line += quoted.count("\n")
+        joined = quoted.replace("\\\n", "").replace("\\\r\n", "")
+        return _Token("quoted", joined.replace('\\"', '"'), line)
+
+    def _other(self, loose: bool) -> _Token:
+        """What stands here and is no sign, name or text in quotes."""
+        place, line = self._place, self._line
         letter = self._text[place : place + 1]
         if not letter:
             return _Token("end", "", line)
@@ -348,11 +355,10 @@ class _Parser:
                 return sign.end()
         raise problem(line, "the '<' that opens HTML here is not closed")
 
-    def _move(self, place: int) -> int:
-        """Go on to a place, and say in which line that is."""
+    def _move(self, place: int) -> None:
+        """Go on to a place, in whichever line that is."""
         self._line += self._text.count("\n", self._place, place)
         self._place = place
-        return self._line
 
 
 class _Defaults(NamedTuple):
