@@ -524,6 +524,7 @@ def test_a_machine_of_xstate_says_actions_entries_or_meta():
         (XSTATE, "[1]", "holds no machine of XState"),
         (XSTATE, '{"a": 1}', "holds no machine of XState"),
         (XSTATE, '{"a": 1,\n"b" 2}', "line 2: this is not JSON"),
+        (XSTATE, '{"a": 1,\n}', "this is not JSON"),  # in line 1 or 2, by versions of Python
         (XSTATE, "[" * 100_000, "stand too deep inside each other"),
         (XSTATE, '{"initial": NaN}', "NaN is no number of JSON"),
         (XSTATE, f'{{"initial": {"9" * 5000}}}', "a number of 5,000 digits: 300 are the most"),

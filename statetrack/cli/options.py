@@ -547,8 +547,8 @@ def _chosen(name: str, words: Sequence[str]) -> tuple[str, Settings]:
     kind = models.MODEL_FACTS[name].settings_class
     given = _given(name, kind, words)
     settings = build(kind, given, f"--models: {name}")
-    shown = [_written(each, getattr(settings, each)) for each in kind.model_fields if each in given]
-    return " ".join([name, *shown]), settings
+    named = [each for each in kind.model_fields if each in given]
+    return _with_options(name, settings, named), settings
 
 
 def _given(name: str, kind: type[Settings], words: Sequence[str]) -> dict[str, Any]:
@@ -608,7 +608,12 @@ def with_own_options(model: str, settings: Settings) -> str:
     """A model and the options in which it differs from its defaults, as `--models` takes them."""
     usual = type(settings)()
     other = [name for name, value in settings if value != getattr(usual, name)]
-    return " ".join([model, *(_written(name, getattr(settings, name)) for name in other)])
+    return _with_options(model, settings, other)
+
+
+def _with_options(model: str, settings: Settings, names: Iterable[str]) -> str:
+    """A model and some of its settings, as `--models` takes them."""
+    return " ".join([model, *(_written(name, getattr(settings, name)) for name in names)])
 
 
 def _written(name: str, value: Any) -> str:
