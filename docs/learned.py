@@ -29,6 +29,7 @@ from tests.learning import judging
 DOCS = Path(__file__).parent
 RECORD, PAGE, FIGURE = DOCS / "recorded/map.json", DOCS / "map.md", DOCS / "figures/map.svg"
 CELLS, FILTERED = DOCS / "recorded/map.parquet", DOCS / "recorded/map.html"
+CLAIMS = DOCS.parent / "tests/claims/recorded.json"
 HELD, HELD_PAGE = DOCS.parent / "tests/held/recorded.json", DOCS / "held.md"
 LEARNING_PAGE = DOCS / "learning.md"
 BEGIN, END = "<!-- recorded -->\n", "<!-- /recorded -->\n"
@@ -40,6 +41,17 @@ def mark(record: Path) -> str:
     return f"<!-- record {hashlib.sha256(record.read_bytes()).hexdigest()[:16]} -->\n"
 
 
+def built_exactly() -> frozenset[tuple[str, str]]:
+    """The models, with their options, and tasks whose exact weights were built and run."""
+    built = json.loads(CLAIMS.read_text("utf-8"))["built"]
+    return frozenset((model, task) for model, row in built.items() for task in row["exact"])
+
+
+def recorded_map(table: RecordedTable) -> LearnedMap:
+    """The map of the record; of models at default settings, whose names are its rows."""
+    return LearnedMap.of_records(table, built_exactly())
+
+
 def region(table: RecordedTable, found: LearnedMap) -> str:
     """The counts, of all cells, of every model and of every task."""
     suite, rows = table.suite_now, len(found.rows)
@@ -47,6 +59,8 @@ def region(table: RecordedTable, found: LearnedMap) -> str:
     replicas = sum(cell.replicas for cell in found.cells)
     counts = found.counts()
     can = sum(counts.get(each, 0) for each in ("learned", "not held", "not learned"))
+    wrong = [cell for cell in found.cells if cell.why]
+    built = sum(bool(cell.built) for cell in wrong)
     words = f"{suite.samples:,} words of each of the lengths " + ", ".join(
         f"{length:,}" for length in (*suite.curve_lengths, suite.length)
     )
@@ -58,7 +72,10 @@ def region(table: RecordedTable, found: LearnedMap) -> str:
         f"{table.commit}, {table.date}.\n",
         f"Of {can:,} cells whose model can at its default size, **{counts.get('learned', 0):,} "
         f"({counts.get('learned', 0) / max(can, 1):.0%}) are learned**: some of three seeds is "
-        f"right on every word of every length beyond training, up to {suite.length:,}.\n",
+        f"right on every word of every length beyond training, up to {suite.length:,}. Of the "
+        f"{len(wrong):,} others, {built:,} ({built / max(len(wrong), 1):.0%}) have exact weights "
+        "that were [built and run](exact-weights.md) on words of 10,000 symbols: there it is "
+        "training that fails.\n",
         markdown_table(
             ["standing", "cells", "what it says"],
             [[name, f"{counts[name]:,}", STANDINGS[name]] for name in counts],
@@ -70,14 +87,17 @@ def region(table: RecordedTable, found: LearnedMap) -> str:
         "## Why not\n",
         "Of each cell that can and is not right beyond training, what its best replica reached: "
         "*not learned* is a failure of training within its steps, *not held* one at lengths beyond "
-        "training.\n",
+        "training. *Built* are the cells with exact weights.\n",
         markdown_table(
-            ["model", "task", "standing", "of the best replica"],
+            ["model", "task", "standing", "of the best replica", "exact weights"],
             [
-                [markdown(row), markdown(cell.column), cell.standing, cell.why]
+                [
+                    *(markdown(row), markdown(cell.column), cell.standing, cell.why),
+                    "built" if cell.built else "",
+                ]
                 for row in found.rows
-                for cell in found.cells
-                if cell.row == row and cell.why
+                for cell in wrong
+                if cell.row == row
             ],
         ),
     ]
@@ -139,7 +159,7 @@ def with_region(page: Path, region: str) -> None:
 def main() -> None:
     """Write the pages and the figure."""
     table = RecordedTable.read(RECORD)
-    found = LearnedMap.of_records(table)
+    found = recorded_map(table)
     with_region(PAGE, region(table, found))
     draw_learned(found, FIGURE, Look(style="paper", title=""))
     CELLS.write_bytes(parquet_bytes(found.table()))

@@ -28,6 +28,7 @@ from statetrack.report.learned import standing_of
 from statetrack.report.recorded import RecordedCell, dependencies, settings_of
 from statetrack.runs import RunFolder, files
 from statetrack.sweep import Local, PointResult, Suite, points_of, run_suite
+from tests.claims.cells import tasks_with_automata
 
 SMALL = Suite(
     title="Three models",
@@ -96,6 +97,9 @@ def test_a_cell_that_is_not_right_says_how_far_it_came(both: tuple[Report, Learn
         "100 % of validation words are right, 99.9 % of words of 500 symbols are right"
     )
     assert not any(each.why for each in found.cells if each.standing in ("learned", "cannot"))
+    assert {each.built for each in found.cells} == {None}
+    assert replace(short, built=True).says == f"{short.says}; exact weights are built"
+    assert replace(short, built=False).says == short.says
 
 
 def test_rows_and_columns_are_in_the_order_of_theory(both: tuple[Report, LearnedMap]) -> None:
@@ -195,7 +199,8 @@ def test_page_and_figure_are_those_of_the_record(monkeypatch: pytest.MonkeyPatch
     made[learned.FILTERED] = learned.RECORD
     for path, record in {**made, learned.HELD_PAGE: learned.HELD}.items():
         assert learned.mark(record) in path.read_text("utf-8"), "run `python docs/learned.py`"
-    found = LearnedMap.of_records(RecordedTable.read(learned.RECORD))
+    found = learned.recorded_map(RecordedTable.read(learned.RECORD))
+    assert {each.column for each in found.cells} == set(tasks_with_automata())
     kept = pq.read_table(learned.CELLS).to_pylist()
     assert kept == [vars(cell) for cell in found.cells], "run `python docs/learned.py`"
     region = learned.LEARNING_PAGE.read_text("utf-8").split(learned.BEGIN)[1]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -87,7 +87,9 @@ class MapCell:
     answer right at every length beyond those of training, and `holds_to` is the longest tested
     length up to which the best one is right on every word. `fitted` is the greatest share of words
     of validation, which have the lengths of training, that a replica has right at every symbol
-    after `steps` steps, and `at_longest` that of words of the `longest` tested length.
+    after `steps` steps, and `at_longest` that of words of the `longest` tested length. `seconds`
+    are those of training. `built` says whether exact weights of this model on this task were built
+    and run; None is not known.
     """
 
     row: str
@@ -101,6 +103,8 @@ class MapCell:
     fitted: float
     longest: int
     at_longest: float
+    seconds: float
+    built: bool | None = None
 
     @classmethod
     def of_entry(cls, entry: Entry) -> MapCell | None:
@@ -123,6 +127,7 @@ class MapCell:
             replicas=entry.replicas,
             right=judged.num_tracking,
             holds_to=judged.best.horizon,
+            seconds=round(entry.seconds, 1),
             **reached,
         )
 
@@ -134,6 +139,7 @@ class MapCell:
         measured: Measurement,
         found: Prediction,
         words: TaskWords,
+        built: bool | None = None,
     ) -> MapCell:
         """The cell of a recorded point, trained on some words: predicted by the present rules."""
         rows, trained_to = cell.result(measured).every_row, words.spec.lengths.longest
@@ -160,6 +166,8 @@ class MapCell:
             replicas=len(cell.outcomes),
             right=right,
             holds_to=max((horizon(own) for own in by_replica if own), default=0),
+            seconds=cell.seconds,
+            built=built,
             **reached,
         )
 
@@ -171,6 +179,8 @@ class MapCell:
             found += f"; every word right up to length {self.holds_to:,}"
         if self.why:
             found += f"; {self.why}"
+        if self.built:
+            found += "; exact weights are built"
         return f"{self.row} on {self.column}: {self.standing} ({STANDINGS[self.standing]}); {found}"
 
     @property
@@ -234,8 +244,10 @@ class LearnedMap:
         return cls(found, tuple(sorted(rows, key=lambda row: -rows[row])), tuple(columns))
 
     @classmethod
-    def of_records(cls, table: RecordedTable) -> LearnedMap:
-        """The map of a recorded suite."""
+    def of_records(
+        cls, table: RecordedTable, built: Collection[tuple[str, str]] | None = None
+    ) -> LearnedMap:
+        """The map of a recorded suite; `built` are the rows and columns with exact weights."""
         from statetrack.training import TaskWords  # torch
 
         suite, algebras = table.suite_now, Algebras()
@@ -249,7 +261,8 @@ class LearnedMap:
             found = predict(algebras.of(task), experiment.model_settings)
             measured = Measurement.of(suite, task)
             words = TaskWords(task, experiment.data, experiment.training)
-            cells.append(MapCell.of_record(cell, experiment.model, measured, found, words))
+            exact = None if built is None else (cell.row, cell.column) in built
+            cells.append(MapCell.of_record(cell, experiment.model, measured, found, words, exact))
         return cls.of(cells)
 
     def find(self, row: str, column: str) -> MapCell | None:

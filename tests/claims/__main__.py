@@ -75,15 +75,20 @@ def main() -> int:
 
 
 def summary_of(built: Sequence[Built], budget: Budget) -> dict[str, Any]:
-    """What was built, as plain values: outcomes by model, and the least margin of each model."""
+    """What was built, as plain values: of each model outcomes, least margin, and exact tasks."""
     models: dict[str, dict[str, Any]] = {}
     for each in built:
         row = models.setdefault(
             each.cell.variant.name,
-            {"symbols": budget.symbols, "outcomes": Counter(), "float32": 0, "margin": None},
+            {
+                **{"symbols": budget.symbols, "outcomes": Counter(), "float32": 0},
+                **{"margin": None, "exact": []},
+            },
         )
         row["outcomes"][each.outcome] += 1
         row["float32"] += each.single == "exact"
+        if each.outcome == "exact":
+            row["exact"].append(each.cell.task)
         if each.outcome == "exact" and each.margin is not None:
             least = min(each.margin, row["margin"] or each.margin)
             row["margin"] = float(f"{least:.1e}")
