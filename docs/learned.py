@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -84,6 +85,7 @@ def region(table: RecordedTable, found: LearnedMap) -> str:
         found.to_markdown(by="row"),
         "## By task\n",
         found.to_markdown(by="column"),
+        *worst_words(found, suite.length),
         "## Why not\n",
         "Of each cell that can and is not right beyond training, what its best replica reached: "
         "*not learned* is a failure of training within its steps, *not held* one at lengths beyond "
@@ -102,6 +104,38 @@ def region(table: RecordedTable, found: LearnedMap) -> str:
         ),
     ]
     return "\n".join(parts)
+
+
+def worst_words(found: LearnedMap, longest: int) -> list[str]:
+    """Up to where words that were sought are right, in cells that are right on random words."""
+    right = [cell for cell in found.cells if cell.right]
+    sought = [cell for cell in right if cell.right_to is not None]
+    if not sought:
+        return []
+    proven = [cell for cell in sought if cell.right_to == math.inf]
+    failing = [cell for cell in sought if cell.fails_at is not None]
+    early = [cell for cell in failing if cell.right_to < longest]
+    lines = []
+    for row in found.rows:
+        own = [cell for cell in sought if cell.row == row]
+        counts = [sum(cell in some for cell in own) for some in (early, failing, proven)]
+        farthest = max(own, key=lambda cell: cell.right_to, default=None)
+        if farthest:
+            lines.append([markdown(row), len(own), *counts, farthest.column, farthest.worst])
+    return [
+        "## Worst words\n",
+        f"Of {len(right):,} cells that are right on random words, words that fail were sought in "
+        f"{len(sought):,}, for the replica that validation selected: in {len(failing):,} one is "
+        f"known, in {len(early):,} of them of at most {longest:,} symbols. {len(proven):,} are "
+        "proven to be right on words of every length.\n",
+        markdown_table(
+            [
+                *("model", "sought", f"fails by {longest:,}", "fails", "proven for all lengths"),
+                *("holds longest on", "worst-case horizon"),
+            ],
+            [[str(each) for each in line] for line in lines],
+        ),
+    ]
 
 
 def filtered_page(found: LearnedMap) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import re
 from dataclasses import replace
 from html import escape
@@ -24,10 +25,11 @@ from statetrack.report import (
     gather_suite,
     map_page,
 )
+from statetrack.report.entries import worst_text
 from statetrack.report.learned import standing_of
 from statetrack.report.recorded import RecordedCell, dependencies, settings_of
 from statetrack.runs import RunFolder, files
-from statetrack.sweep import Local, PointResult, Suite, points_of, run_suite
+from statetrack.sweep import Local, PointResult, Searching, Suite, points_of, run_suite
 from tests.claims.cells import tasks_with_automata
 
 SMALL = Suite(
@@ -50,7 +52,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, LearnedMap]:
     """The report of a small suite, and the map of its record."""
     folder = tmp_path_factory.mktemp("map")
     points = points_of(SMALL, folder, {})
-    done = [each for each in run_suite(SMALL, points, Local(jobs=1))]
+    done = list(run_suite(SMALL, points, Local(jobs=1), searching=Searching(worst=0.3)))
     results = [each for each in done if isinstance(each, PointResult)]
     assert len(results) == 6
     cells = [
@@ -80,6 +82,23 @@ def test_the_map_of_a_report_is_that_of_its_record(both: tuple[Report, LearnedMa
     assert found.find("signs", "parity").right >= 1
     assert found.find("signs", "parity").holds_to == 60
     assert found.find("positive", "nothing") is None
+
+
+def test_a_cell_has_the_worst_case_horizon_of_its_selected_replica(
+    both: tuple[Report, LearnedMap],
+) -> None:
+    report, found = both
+    for entry in report.entries:
+        cell = found.find(entry.row, entry.column)
+        assert cell.fails_at == entry.bracket.fails_at
+        assert cell.worst == worst_text(entry.bracket).removesuffix(" (CPU time)")
+    right = found.find("signs", "parity")
+    assert right.right_to >= 60 and right.worst
+    assert replace(right, right_to=1701, fails_at=None).worst == ">= 1,701"
+    assert replace(right, right_to=1701, fails_at=1702).worst == "1,701"
+    assert replace(right, right_to=math.inf, fails_at=None).worst == "all lengths"
+    unsought = replace(right, right_to=None, fails_at=None)
+    assert unsought.worst == "" and "worst-case" not in unsought.says
 
 
 def test_a_cell_that_is_not_right_says_how_far_it_came(both: tuple[Report, LearnedMap]) -> None:
@@ -179,9 +198,11 @@ def test_the_page_has_every_cell_and_loads_nothing(both: tuple[Report, LearnedMa
         assert (*[str(numbers[cell.standing])] * 2, escape(cell.says), shown) in cells
     assert {cell.family for cell in found.cells} == {"bilinear", "non-linear"}
     assert re.findall("<option>(.*)</option>", page) == ["bilinear", "non-linear"]
-    assert found.find("signs", "parity").says == (
+    right = found.find("signs", "parity")
+    assert right.says == (
         "signs on parity: learned (can, and is right beyond training); right beyond training: "
-        f"{found.find('signs', 'parity').right} of 2; every word right up to length 60"
+        f"{right.right} of 2; every word right up to length 60; worst-case horizon of the selected "
+        f"replica: {right.worst}"
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from statetrack.algebra import Answer, Prediction
+from statetrack.evidence import Bracket
 from statetrack.models import MODEL_FACTS, MODELS
 from statetrack.predicting import predict
 from statetrack.report.entries import Entry
@@ -88,8 +89,12 @@ class MapCell:
     length up to which the best one is right on every word. `fitted` is the greatest share of words
     of validation, which have the lengths of training, that a replica has right at every symbol
     after `steps` steps, and `at_longest` that of words of the `longest` tested length. `seconds`
-    are those of training. `built` says whether exact weights of this model on this task were built
-    and run; None is not known.
+    are those of training.
+
+    Of the selected replica, every word that was tried or proven is right up to the length
+    `right_to`, which is infinity where that is proven for all, and some word of the length
+    `fails_at` is answered wrongly; both are None where no word was sought that fails. `built` says
+    whether exact weights of this model on this task were built and run; None is not known.
     """
 
     row: str
@@ -104,6 +109,8 @@ class MapCell:
     longest: int
     at_longest: float
     seconds: float
+    right_to: float | None = None
+    fails_at: int | None = None
     built: bool | None = None
 
     @classmethod
@@ -128,6 +135,7 @@ class MapCell:
             right=judged.num_tracking,
             holds_to=judged.best.horizon,
             seconds=round(entry.seconds, 1),
+            **_sought(entry.bracket),
             **reached,
         )
 
@@ -142,7 +150,8 @@ class MapCell:
         built: bool | None = None,
     ) -> MapCell:
         """The cell of a recorded point, trained on some words: predicted by the present rules."""
-        rows, trained_to = cell.result(measured).every_row, words.spec.lengths.longest
+        result, trained_to = cell.result(measured), words.spec.lengths.longest
+        rows = result.every_row
         beyond = sorted({row.length for row in rows if row.length > trained_to}, reverse=True)
         by_replica = [
             [row for row in rows if row.replica == replica] for replica in range(len(cell.outcomes))
@@ -168,6 +177,7 @@ class MapCell:
             holds_to=max((horizon(own) for own in by_replica if own), default=0),
             seconds=cell.seconds,
             built=built,
+            **_sought(result.bracket),
             **reached,
         )
 
@@ -179,9 +189,20 @@ class MapCell:
             found += f"; every word right up to length {self.holds_to:,}"
         if self.why:
             found += f"; {self.why}"
+        if self.right and self.worst:
+            found += f"; worst-case horizon of the selected replica: {self.worst}"
         if self.built:
             found += "; exact weights are built"
         return f"{self.row} on {self.column}: {self.standing} ({STANDINGS[self.standing]}); {found}"
+
+    @property
+    def worst(self) -> str:
+        """The worst-case horizon of the selected replica; empty where no word was sought."""
+        if self.right_to is None:
+            return ""
+        if self.right_to == math.inf:
+            return "all lengths"
+        return f"{'>= ' if self.fails_at is None else ''}{self.right_to:,.0f}"
 
     @property
     def why(self) -> str:
@@ -214,6 +235,14 @@ def _reached(
         "longest": longest,
         "at_longest": max(whole, default=0.0),
     }
+
+
+def _sought(bracket: Bracket) -> dict[str, Any]:
+    """The fields of a cell that say where its selected replica fails, if such words were sought."""
+    if bracket.worst_case is None and bracket.verdict == "not proven":
+        return {}
+    always = bracket.verdict == "all lengths" and bracket.fails_at is None
+    return {"right_to": math.inf if always else bracket.right_to, "fails_at": bracket.fails_at}
 
 
 def _share(of_words: float) -> str:
