@@ -41,7 +41,7 @@ from statetrack.models._blocks import BlockModel, PlainMixer
 from statetrack.models._layers import draw_time_steps
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
-from statetrack.ops import Operators, diagonal_operators, in_full_precision, widened
+from statetrack.ops import Operators, diagonal_operators, in_full_precision, native, widened
 from statetrack.settings import option
 
 PIECE = 1024
@@ -88,10 +88,16 @@ class S4DMixer(PlainMixer[Tensor, Tensor]):
         return 2 * (readings * memory).real.sum(-1), memory
 
     def recur(self, terms: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """The filters' outputs [B, T, D], by their impulse responses."""
-        read = []
+        """The filters' outputs [B, T, D], by their impulse responses.
+
+        Where words are read whole, states before and after them are neither used nor computed.
+        """
+        filters, read = self._filters(), []
+        if native.reads_whole_words() and terms.shape[1] <= PIECE:
+            log_gains, writings, readings = filters
+            return _filtered(terms.mT, log_gains, writings * readings).mT.contiguous(), memory
         for piece in terms.split(PIECE, 1):
-            output, memory = _convolve(piece.mT, memory, *self._filters())
+            output, memory = _convolve(piece.mT, memory, *filters)
             read.append(output.mT)
         return torch.cat(read, 1), memory
 
@@ -127,13 +133,25 @@ def _convolve(
     inputs: Tensor, first: Tensor, log_gains: Tensor, writings: Tensor, readings: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Filtered inputs [B, D, T] and the last state [B, D, N], by the filters' responses."""
-    num_steps = inputs.shape[-1]
-    times = torch.arange(num_steps + 1, device=inputs.device)
+    times = torch.arange(inputs.shape[-1] + 1, device=inputs.device)
     powers = torch.exp(log_gains.unsqueeze(-1) * times)  # [D, N, T + 1]
-    response = 2 * torch.einsum("dn,dnt->dt", readings * writings, powers[..., :-1]).real
-    spectrum = torch.fft.rfft(inputs, 2 * num_steps) * torch.fft.rfft(response, 2 * num_steps)
-    from_inputs = torch.fft.irfft(spectrum, 2 * num_steps)[..., :num_steps]
     from_first = 2 * torch.einsum("bdn,dnt->bdt", readings * first, powers[..., 1:]).real
     written = writings.unsqueeze(-1) * powers[..., :-1].flip(-1)
     last = powers[..., -1] * first + torch.einsum("bdt,dnt->bdn", inputs.to(written), written)
-    return from_inputs + from_first, last
+    return _filtered(inputs, log_gains, writings * readings) + from_first, last
+
+
+@in_full_precision
+def _filtered(inputs: Tensor, log_gains: Tensor, weights: Tensor) -> Tensor:
+    """The same after a state of zeros, by FFT: the response is 2 Re sum_n w_n exp(t log a_n).
+
+    In real numbers, of which exponentials and sums take a tenth of the time.
+    """
+    num_steps = inputs.shape[-1]
+    times = torch.arange(num_steps, device=inputs.device)
+    sizes, angles = (part.unsqueeze(-1) * times for part in (log_gains.real, log_gains.imag))
+    real, imaginary = (part.unsqueeze(-1) for part in (weights.real, weights.imag))
+    summed = sizes.exp() * (real * angles.cos() - imaginary * angles.sin())  # [D, N, T]
+    response = 2 * summed.sum(-2)
+    spectrum = torch.fft.rfft(inputs, 2 * num_steps) * torch.fft.rfft(response, 2 * num_steps)
+    return torch.fft.irfft(spectrum, 2 * num_steps)[..., :num_steps]
