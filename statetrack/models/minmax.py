@@ -50,7 +50,7 @@ from statetrack.models._layers import (
 )
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings, MLPKind, NormKind
-from statetrack.ops import widened
+from statetrack.ops import clamped_recurrence, widened
 from statetrack.settings import option
 
 
@@ -115,17 +115,14 @@ class MinMaxMixer(Mixer[tuple[Tensor, Tensor]]):
         window, h = state
         inputs, window = self._mixed(inputs, window)
         upper, lower, gate = self.bounds(inputs)
-        states = []
-        for low, high in zip(lower.unbind(1), upper.unbind(1), strict=True):
-            h = torch.maximum(torch.minimum(high, h), low)
-            states.append(h)
-        return self.outward(torch.stack(states, 1) * gate), (window, h)
+        states, h = clamped_recurrence(lower, upper, h)
+        return self.outward(states * gate), (window, h)
 
     def _mixed(self, inputs: Tensor, window: Tensor) -> tuple[Tensor, Tensor]:
         """Convolution and MLP [B, T, D], normalised, and the last inputs."""
         seen = torch.cat([window, through(self.convolution_norm, inputs)], 1)
-        positions = window.shape[1] + 1
-        together = seen.unfold(1, positions, 1).mT.flatten(-2)  # [B, T, positions x D]
+        starts = range(window.shape[1] + 1)
+        together = torch.cat([seen[:, start : start + inputs.shape[1]] for start in starts], -1)
         inputs = inputs + self.convolution(together)
         if self.mlp is not None:
             inputs = inputs + self.mlp(inputs)

@@ -50,6 +50,7 @@ from statetrack.ops.devices import kernel_for as kernel_for
 from statetrack.ops.devices import natively as natively
 from statetrack.ops.devices import set_threads as set_threads
 from statetrack.ops.devices import why_not as why_not
+from statetrack.ops.diagonal import clamped_recurrence as clamped_recurrence
 from statetrack.ops.diagonal import diagonal_recurrence as diagonal_recurrence
 from statetrack.ops.diagonal import gated_diagonal as gated_diagonal
 from statetrack.ops.diagonal import rotation_recurrence as rotation_recurrence
@@ -111,6 +112,7 @@ __all__ = [
     "block_recurrence",
     "boxes",
     "choose_device",
+    "clamped_recurrence",
     "contract",
     "decayed_attention",
     "decayed_chunk",

@@ -1,4 +1,4 @@
-"""Recurrences coordinate by coordinate: by a real or complex gain each, or by rotations of planes.
+"""Recurrences by coordinate: by a real or complex gain, by rotations of planes, or between bounds.
 
 `gated_diagonal` and `turning_diagonal` take activations [B, T, D], and have a choice of kernels.
 Angles of rotations add up, so `rotation_recurrence` computes all steps by a cumulative sum.
@@ -200,6 +200,46 @@ def chunks_pay(gains: Tensor) -> bool:
     """
     num_bytes = gains[0].numel() * gains.element_size()
     return len(gains) >= 64 and num_bytes <= (2**22 if gains.is_cuda else 2**13)
+
+
+def clamped_recurrence(lower: Tensor, upper: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    """h_t = max(min(r_t, h_{t-1}), s_t) by coordinate: states [B, T, D] and the last one.
+
+    For lower bounds s and upper bounds r [B, T, D], and the state [B, D]. The gradient of a state
+    that does not change is one by the state before it, also where that equals a bound; otherwise it
+    is one by the bound whose value it takes.
+    """
+    bounds = (widened(part).transpose(0, 1) for part in (lower, upper))
+    states = apply(_Clamped, *bounds, widened(state))[0]
+    return states.transpose(0, 1), states[-1]
+
+
+class _Clamped(LaneFunction):
+    """Bounds [T, *L], first [*L] -> states [T, *L], and [T + 1, *L] with first."""
+
+    axes = (1, 1, 0)
+    saved = (0,)
+    by_coordinate = True
+
+    @staticmethod
+    def forward(lower: Tensor, upper: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+        states = lower.new_empty(len(lower) + 1, *first.shape)
+        states[0] = first
+        steps = states.unbind(0)
+        for t, (low, high) in enumerate(zip(lower.unbind(0), upper.unbind(0), strict=True)):
+            torch.minimum(high, steps[t], out=steps[t + 1])
+            torch.maximum(steps[t + 1], low, out=steps[t + 1])
+        return states[1:], states
+
+    @staticmethod
+    @backward_pass
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        lower, states = ctx.saved_tensors
+        unchanged = (states[1:] == states[:-1]).to(gradient.dtype)
+        adjoints = _adjoints(unchanged, gradient)
+        by_bounds = adjoints[1:] * (1 - unchanged)
+        by_lower = by_bounds * (states[1:] == lower)
+        return by_lower, by_bounds - by_lower, adjoints[0]
 
 
 _LONGEST_PLAIN_SUM = 64  # steps of at most pi: float32 is then off by about 1e-5 rad
