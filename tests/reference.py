@@ -7,6 +7,7 @@ one replica at a time. There is no `normalise_every`: rescaling is not part of t
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -40,6 +41,13 @@ def block_recurrence(
 def diagonal_recurrence(gains: Tensor, first: Tensor, inputs: Tensor | None = None) -> Tensor:
     """h_t = a_t * h_{t-1} + u_t by coordinate, with a and u [T, B, H], h_0 [B, H]."""
     return _unrolled(lambda t, state: gains[t] * state, len(gains), first, inputs)
+
+
+def clamped_recurrence(lower: Tensor, upper: Tensor, first: Tensor) -> Tensor:
+    """h_t = max(min(r_t, h_{t-1}), s_t) by coordinate, with bounds [B, T, H], h_0 [B, H]."""
+    bounds = zip(lower.unbind(1), upper.unbind(1), strict=True)
+    clamp = lambda h, at: torch.maximum(torch.minimum(at[1], h), at[0])  # noqa: E731
+    return torch.stack([*accumulate(bounds, clamp, initial=first)][1:], 1)
 
 
 def factored_recurrence(

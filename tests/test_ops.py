@@ -207,6 +207,28 @@ def test_every_diagonal_kernel_is_the_reference(
     )
 
 
+@pytest.mark.parametrize("steps", [1, 7, 100])
+@pytest.mark.parametrize("replicas", [0, 3])
+def test_a_clamped_state_and_its_gradients_are_the_reference(steps: int, replicas: int) -> None:
+    generator = torch.Generator().manual_seed(steps)
+    lanes = (replicas,) if replicas else ()
+    lower, width = torch.randn(2, *lanes, 4, steps, 5, generator=generator, dtype=torch.float64)
+    first = torch.randn(*lanes, 4, 5, generator=generator, dtype=torch.float64)
+    values = [lower, lower + 2 * width, first]  # bounds cross in half of the places
+    both = [lambda *given: ops.clamped_recurrence(*given)[0], reference.clamped_recurrence]
+    mapped = [torch.func.vmap(each) if replicas else each for each in both]
+    assert_same(*(value_and_gradients(each, values) for each in mapped))
+    last = ops.clamped_recurrence(*(each[0] for each in values) if replicas else values)[1]
+    assert torch.equal(last, both[1](*(each[0] for each in values) if replicas else values)[:, -1])
+
+
+def test_the_gradient_of_a_state_equal_to_a_bound_is_that_by_the_state_before() -> None:
+    bounds = torch.tensor([[[1.0], [1.0]]], requires_grad=True)
+    states, _ = ops.clamped_recurrence(bounds - 5, bounds, torch.full((1, 1), 3.0))
+    (by_bounds,) = torch.autograd.grad(states[0, 1, 0], bounds)
+    assert states.flatten().tolist() == [1.0, 1.0] and by_bounds.flatten().tolist() == [1.0, 0.0]
+
+
 @pytest.mark.parametrize("with_inputs", [False, True])
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_gradients_are_the_numerical_ones(name: str, with_inputs: bool) -> None:
