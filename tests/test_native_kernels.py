@@ -28,6 +28,7 @@ from statetrack.errors import SettingsError
 from statetrack.models import MODELS, RecurrentModel, SequenceModel, transformer
 from statetrack.models._layers import (
     LARGEST_SQUARED,
+    Linear,
     ShortConvolution,
     queries_keys_values,
     rms_norm,
@@ -35,7 +36,7 @@ from statetrack.models._layers import (
 from statetrack.models.mamba3 import turn
 from statetrack.models.slstm import Cell, advance
 from statetrack.ops import native
-from statetrack.ops.native import calls
+from statetrack.ops.native import calls, products
 from statetrack.ops.native.matrix_states import states_kept
 from tests.faults.processes import run_at_once
 from tests.new_process import SharedFolder, said_without_numba
@@ -459,6 +460,51 @@ def test_gates(shape, dtype, mapped) -> None:
 
     assert_same(by_torch, native.gated, inputs)
     assert_same_mapped(by_torch, native.gated, inputs, mapped)
+
+
+@pytest.mark.skipif(not products.has_onednn(), reason="torch without oneDNN")
+@few
+@given(
+    st.lists(small, min_size=1, max_size=3),
+    sizes,
+    sizes,
+    st.booleans(),
+    st.tuples(*[st.booleans()] * 3),
+)
+def test_linear_maps(leading, size, num_outputs, with_bias, mapped) -> None:
+    normals = partial(normal, dtype=torch.float32)
+    bias = normals(num_outputs) if with_bias else None
+    inputs = [normals(*leading, size), normals(num_outputs, size), bias]
+    assert_same(functional.linear, native.linear, inputs)
+    assert_same_mapped(functional.linear, native.linear, inputs, mapped)
+    total = native.linear(inputs[0].requires_grad_(), *inputs[1:]).sum()
+    (found,) = torch.autograd.grad(total, inputs[0])  # of a gradient that is one number everywhere
+    torch.testing.assert_close(found, inputs[1].sum(0).expand_as(found))
+
+
+def test_a_layer_computes_many_rows_by_onednn_where_that_pays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[torch.Size] = []
+
+    def linear(inputs: Tensor, *others: Tensor) -> Tensor:
+        asked.append(inputs.shape)
+        return functional.linear(inputs, *others)
+
+    monkeypatch.setattr(native, "linear", linear)
+    layer = Linear(3, 4)
+    layer.kernel = "native"
+    for pays in (False, True):
+        monkeypatch.setattr(products, "_has_wider_instructions", lambda found=pays: found)
+        for rows in ((2, 128, 3), (255, 3), (256, 3)):
+            inputs = torch.randn(rows)
+            assert torch.equal(layer(inputs), functional.linear(inputs, layer.weight, layer.bias))
+        layer.double()(torch.randn(256, 3, dtype=torch.float64))
+        layer.float()
+    assert asked == [(2, 128, 3), (256, 3)]
+    layer.kernel = "torch"
+    layer(torch.randn(256, 3))
+    assert len(asked) == 2
 
 
 @few

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from statetrack import ops
 from statetrack.models._base import RecurrentModel, State, WithTransition, through
 from statetrack.models._layers import (
+    Linear,
     RowsOfSymbols,
     WideLayerNorm,
     WithKernel,
@@ -299,7 +300,7 @@ class BlockModel(RecurrentModel, Generic[SettingsT]):
         self.embedding = self.make_embedding()
         self.blocks = nn.ModuleList(self.make_block(layer) for layer in range(settings.layers))
         self.norm = make_norm(settings.norm, settings.width)
-        self.readout = nn.Linear(settings.width, num_labels)
+        self.readout = Linear(settings.width, num_labels)
         compute_by(settings.kernel, self)
         self.initialise_frame()
 

@@ -29,6 +29,7 @@ from statetrack.errors import SettingsError, setting
 from statetrack.models._base import through, zeros
 from statetrack.models._blocks import AffineMixer, BlockModel, draw_frame
 from statetrack.models._layers import (
+    Linear,
     RMSNorm,
     ShortConvolution,
     Window,
@@ -98,7 +99,7 @@ class ForgetGate(nn.Module):
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
-        self.steps = nn.Linear(width, heads, bias=False)
+        self.steps = Linear(width, heads, bias=False)
         self.log_rates = nn.Parameter(torch.empty(heads).uniform_(1e-3, 16).log())
         self.bias = nn.Parameter(draw_time_steps(heads).expm1().log())
 
@@ -140,17 +141,17 @@ class DeltaMixer(AffineMixer[tuple[Window, Tensor], DeltaFactors]):
         self.value_shape = (num_keys, heads, value_dim)
         self.sizes = [math.prod(s) for s in (self.query_shape, self.key_shape, self.value_shape)]
         self.beta_range = BETA_RANGE[settings.beta]
-        self.project = nn.Linear(settings.width, sum(self.sizes), bias=False)
+        self.project = Linear(settings.width, sum(self.sizes), bias=False)
         silu = nn.SiLU()
         self.convolution = ShortConvolution(sum(self.sizes), settings.conv, silu, bias=False)
         self.activation = nn.Identity() if settings.conv else silu
-        self.betas = nn.Linear(settings.width, num_keys * heads, bias=False)
+        self.betas = Linear(settings.width, num_keys * heads, bias=False)
         self.forget_gate = forget_gate
         self.norm = RMSNorm(value_dim)
         self.gate: nn.Linear | None = None
         if settings.output_gate:
-            self.gate = nn.Linear(settings.width, heads * value_dim, bias=False)
-        self.output = nn.Linear(heads * value_dim, settings.width, bias=False)
+            self.gate = Linear(settings.width, heads * value_dim, bias=False)
+        self.output = Linear(heads * value_dim, settings.width, bias=False)
         draw_small(self.project, self.sizes)
         for linear in (self.betas, self.gate, self.output):
             if linear is not None:

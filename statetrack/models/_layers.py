@@ -37,6 +37,18 @@ def compute_by(kernel: KernelChoice, model: nn.Module) -> None:
             part.kernel = kernel
 
 
+class Linear(WithKernel, nn.Linear):
+    """A linear map; of many rows computed by oneDNN where that has the wider instructions."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """W x + b, [..., N], of inputs x [..., K]."""
+        many = inputs.numel() >= native.LEAST_ROWS * self.in_features
+        plain = not isinstance(inputs, RowsOfSymbols)
+        if many and plain and natively(self.kernel, inputs) and native.onednn_pays(inputs.dtype):
+            return native.linear(inputs, self.weight, self.bias)
+        return super().forward(inputs)
+
+
 class RowsOfSymbols(Tensor):
     """Vectors [B, T, D] that depend on the symbol at their position alone.
 
@@ -140,7 +152,7 @@ class Projection(nn.Module):
 
     def __init__(self, width: int, outputs: int, kernel: int, *, bias: bool = True) -> None:
         super().__init__()
-        self.linear = nn.Linear(width, outputs, bias=False)
+        self.linear = Linear(width, outputs, bias=False)
         self.convolution = ShortConvolution(outputs, kernel, nn.SiLU(), bias=bias)
 
     def initial_state(self, num_words: int) -> Window:
@@ -295,10 +307,10 @@ class GatedMLP(nn.Module):
         self, width: int, inner: int, activation: nn.Module, *, bias: bool = False
     ) -> None:
         super().__init__()
-        self.gate = nn.Linear(width, inner, bias=bias)
-        self.up = nn.Linear(width, inner, bias=bias)
+        self.gate = Linear(width, inner, bias=bias)
+        self.up = Linear(width, inner, bias=bias)
         self.activation = activation
-        self.down = nn.Linear(inner, width, bias=bias)
+        self.down = Linear(inner, width, bias=bias)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """[..., D] of inputs [..., D]."""
@@ -317,7 +329,7 @@ def make_mlp(settings: BlockSettings, *, bias: bool = False) -> nn.Module | None
     if settings.mlp_kind != "gelu":
         activation = GATED[settings.mlp_kind]()
         return nn.Sequential(norm, GatedMLP(width, inner, activation, bias=bias))
-    return nn.Sequential(norm, nn.Linear(width, inner), nn.GELU(), nn.Linear(inner, width))
+    return nn.Sequential(norm, Linear(width, inner), nn.GELU(), Linear(inner, width))
 
 
 # --- first weights ---

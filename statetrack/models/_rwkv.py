@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from statetrack.models._base import through, zeros
 from statetrack.models._blocks import AffineMixer, BlockModel
+from statetrack.models._layers import Linear
 from statetrack.models._settings import BlockSettings
 
 FactorsT = TypeVar("FactorsT")
@@ -91,8 +92,8 @@ class LowRank(nn.Module):
         super().__init__()
         width = width if bias is None else len(bias)
         self.bias = None if bias is None else nn.Parameter(bias)
-        self.inner = nn.Linear(width, rank, bias=False)
-        self.outer = nn.Linear(rank, width, bias=False)
+        self.inner = Linear(width, rank, bias=False)
+        self.outer = Linear(rank, width, bias=False)
         self.activation = activation
         nn.init.zeros_(self.inner.weight)
         nn.init.orthogonal_(self.outer.weight, gain=0.1 * max(1.0, rank / width) ** 0.5)

@@ -36,7 +36,7 @@ from torch.nn import functional
 
 from statetrack.algebra import Size, UnitLayers
 from statetrack.models._blocks import BlockModel
-from statetrack.models._layers import Window
+from statetrack.models._layers import Linear, Window
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_OWN_CONV, BlockSettings
 from statetrack.models.mamba import Selected, SelectiveMixer
@@ -64,13 +64,13 @@ class AUSSMMixer(SelectiveMixer):
         width, state = settings.width, settings.state
         super().__init__(width, width, settings.conv)
         rank = settings.rank or state
-        self.angles = nn.Linear(width, width * state)
-        self.selection = nn.Linear(width, rank, bias=False)  # U
-        self.time_steps = nn.Linear(rank, width)  # V, v
+        self.angles = Linear(width, width * state)
+        self.selection = Linear(width, rank, bias=False)  # U
+        self.time_steps = Linear(rank, width)  # V, v
         self.writings = nn.Parameter(torch.randn(2, state) / 2**0.5)  # B: before softplus, phase
         self.readings = nn.Parameter(torch.randn(2, state) / 2**0.5)  # C: before softplus, phase
         self.skip = nn.Parameter(torch.ones(width))
-        self.outward = nn.Linear(width, width, bias=False)
+        self.outward = Linear(width, width, bias=False)
         with torch.no_grad():
             self.angles.bias.uniform_(-math.pi, math.pi)
 

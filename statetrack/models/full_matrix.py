@@ -27,6 +27,7 @@ from torch import Tensor, nn
 
 from statetrack.algebra import Dense, Size
 from statetrack.models._base import RecurrentModel, State, WithTransition
+from statetrack.models._layers import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ModelSettings
 from statetrack.ops import ColumnwiseOperators, DenseOperators, in_full_precision, widened
@@ -62,7 +63,7 @@ class FullMatrix(RecurrentModel, WithTransition):
         size = settings.size
         matrices, _ = torch.linalg.qr(torch.randn(num_symbols, size, size))
         self.matrices = nn.Parameter(settings.gain * matrices)  # [V, n, n]
-        self.readout = nn.Linear(size * size, num_labels)
+        self.readout = Linear(size * size, num_labels)
 
     def initial_state(self, num_words: int) -> State:
         """I / |I| [B, n, n] and log |I| [B] for every word."""

@@ -41,12 +41,12 @@ import math
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from statetrack.algebra import DiagonalMinusRankOne, Householder, LinearRecurrence, Size
 from statetrack.models._blocks import BlockModel, draw_frame
 from statetrack.models._delta import DeltaOptions
-from statetrack.models._layers import Window
+from statetrack.models._layers import Linear, Window
 from statetrack.models._registry import MODELS
 from statetrack.models.kda import CHUNK, KDALayer
 from statetrack.ops import (
@@ -93,8 +93,8 @@ class GatedDeltaNet2Mixer(KDALayer[GatedDeltaNet2Factors]):
 
     def add_gates(self, width: int) -> None:
         """A gate for each coordinate of keys and of values."""
-        self.erase = nn.Linear(width, math.prod(self.key_shape), bias=False)
-        self.write = nn.Linear(width, math.prod(self.value_shape), bias=False)
+        self.erase = Linear(width, math.prod(self.key_shape), bias=False)
+        self.write = Linear(width, math.prod(self.value_shape), bias=False)
 
     def terms(self, inputs: Tensor, window: Window) -> tuple[GatedDeltaNet2Factors, Window]:
         """Queries, keys, what is written and erased, and gates, by head."""

@@ -37,6 +37,7 @@ from statetrack.models._base import require_divisor, through, zeros
 from statetrack.models._blocks import BlockModel, MatrixMixer, MatrixTerms, draw_frame
 from statetrack.models._layers import (
     HeadNorm,
+    Linear,
     Projection,
     Window,
     draw_small,
@@ -88,11 +89,11 @@ class GLAMixer(MatrixMixer[tuple[Window, Tensor]]):
         self.sizes = (keys, keys, width)
         self.projection = Projection(width, sum(self.sizes), settings.conv, bias=False)
         self.gate = nn.Sequential(
-            nn.Linear(width, settings.gate_rank, bias=False), nn.Linear(settings.gate_rank, keys)
+            Linear(width, settings.gate_rank, bias=False), Linear(settings.gate_rank, keys)
         )
         self.norm = HeadNorm("rms", heads, self.value_size)
-        self.output_gate = nn.Linear(width, width, bias=False)
-        self.output = nn.Linear(width, width, bias=False)
+        self.output_gate = Linear(width, width, bias=False)
+        self.output = Linear(width, width, bias=False)
         draw_small(self.projection.linear, self.sizes)
         for part in (*self.gate, self.output_gate, self.output):
             assert isinstance(part, nn.Linear)

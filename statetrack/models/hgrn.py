@@ -46,7 +46,7 @@ from statetrack import ops
 from statetrack.algebra import FixedPhaseLayers, LinearRecurrence, PositiveLayers, Size
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, DiagonalMixer, DiagonalTerms, PlainMixer
-from statetrack.models._layers import gated
+from statetrack.models._layers import Linear, gated
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import MOST_LAYERS, BlockSettings, KernelSettings
 from statetrack.ops import Operators, widened
@@ -88,11 +88,11 @@ class HGRNMixer(PlainMixer[Tensor, DiagonalTerms], DiagonalMixer[Tensor]):
         if settings.phase == "learned":
             parts = 2
             self.phases = nn.Parameter(10000 ** (-2 / width * torch.arange(width)))
-        self.inputs = nn.Linear(width, parts * width)
-        self.forget = nn.Linear(width, width)
-        self.output_gate = nn.Linear(width, parts * width)
+        self.inputs = Linear(width, parts * width)
+        self.forget = Linear(width, width)
+        self.output_gate = Linear(width, parts * width)
         self.norm = nn.LayerNorm(parts * width)
-        self.output = nn.Linear(parts * width, width)
+        self.output = Linear(parts * width, width)
 
     def initial_state(self, num_words: int) -> Tensor:
         """Zeros [B, D], complex where there are phases."""

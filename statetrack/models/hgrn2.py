@@ -41,7 +41,7 @@ from torch.nn import functional
 from statetrack.algebra import PositiveLayers, Size
 from statetrack.models._base import require_divisor, through, zeros
 from statetrack.models._blocks import MatrixMixer, MatrixTerms, PlainMixer, draw_frame
-from statetrack.models._layers import RMSNorm, split_heads
+from statetrack.models._layers import Linear, RMSNorm, split_heads
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_HEADS, MOST_LAYERS, KernelSettings
 from statetrack.models.hgrn import BoundedModel
@@ -76,11 +76,11 @@ class HGRN2Mixer(PlainMixer[Tensor, MatrixTerms], MatrixMixer[Tensor]):
         self.heads = settings.heads
         self.size = width // settings.heads
         self.lower_bound = lower_bound
-        self.query = nn.Linear(width, width, bias=False)
-        self.forget = nn.Linear(width, width, bias=False)
-        self.value = nn.Linear(width, width, bias=False)
+        self.query = Linear(width, width, bias=False)
+        self.forget = Linear(width, width, bias=False)
+        self.value = Linear(width, width, bias=False)
         self.norm = RMSNorm(width, epsilon=EPSILON)
-        self.output = nn.Linear(width, width, bias=False)
+        self.output = Linear(width, width, bias=False)
         for linear in (self.query, self.forget, self.value, self.output):
             nn.init.normal_(linear.weight, std=0.02)
 

@@ -40,7 +40,7 @@ from statetrack.algebra import Alternating, Attention, Size
 from statetrack.errors import StatetrackError
 from statetrack.models._base import SequenceModel, require_divisor, through
 from statetrack.models._blocks import Block, BlockModel
-from statetrack.models._layers import compute_by, make_norm
+from statetrack.models._layers import Linear, compute_by, make_norm
 from statetrack.models._registry import MODEL_FACTS, MODELS
 from statetrack.models._settings import (
     ABOUT_BOS,
@@ -199,7 +199,7 @@ class Hybrid(SequenceModel):
             for letter in settings.letters
         )
         self.norm = make_norm(settings.norm, width)
-        self.readout = nn.Linear(width, num_labels)
+        self.readout = Linear(width, num_labels)
         compute_by(settings.kernel, self)
 
     def forward(self, symbols: Tensor) -> Tensor:

@@ -37,6 +37,7 @@ from torch.nn import functional
 from statetrack.algebra import Size, TransitionMatrices
 from statetrack.models._base import through
 from statetrack.models._blocks import PlainMixer, PostNormModel
+from statetrack.models._layers import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings, NormKind
 from statetrack.models.full_matrix import Product, first_product, multiply, normalised, product_of
@@ -72,9 +73,9 @@ class IDS4Mixer(PlainMixer[Product, tuple[Tensor]]):
         self.matrices = nn.Parameter(
             torch.eye(state) + torch.randn(width, state, state) / state**0.5
         )  # A_d, [D, N from, N to]
-        self.reading = nn.Linear(state, 1)  # w, b
-        self.outward = nn.Linear(state, width)  # C, c
-        self.skip = nn.Linear(width, width)  # E, e
+        self.reading = Linear(state, 1)  # w, b
+        self.outward = Linear(state, width)  # C, c
+        self.skip = Linear(width, width)  # E, e
 
     def initial_state(self, num_words: int) -> Product:
         """I / |I| [B, N, N] and log |I| [B]."""

@@ -47,6 +47,7 @@ from statetrack.models._base import through, zeros
 from statetrack.models._blocks import AffineMixer, BlockModel, TermsT, draw_frame
 from statetrack.models._delta import BETA_RANGE, DeltaOptions
 from statetrack.models._layers import (
+    Linear,
     RMSNorm,
     ShortConvolution,
     Window,
@@ -109,21 +110,19 @@ class KDALayer(AffineMixer[tuple[Window, Tensor], TermsT], Generic[TermsT]):
         keys, values = math.prod(self.key_shape), math.prod(self.value_shape)
         self.sizes = [keys, keys, values]
         self.beta_range = BETA_RANGE[settings.beta]
-        self.project = nn.Linear(width, sum(self.sizes), bias=False)
+        self.project = Linear(width, sum(self.sizes), bias=False)
         silu = nn.SiLU()
         self.convolution = ShortConvolution(sum(self.sizes), settings.conv, silu, bias=False)
         self.activation = nn.Identity() if settings.conv else silu
         self.add_gates(width)
         self.steps = nn.Sequential(
-            nn.Linear(width, value_dim, bias=False), nn.Linear(value_dim, keys, bias=False)
+            Linear(width, value_dim, bias=False), Linear(value_dim, keys, bias=False)
         )
         self.log_rates = nn.Parameter(torch.empty(heads).uniform_(1, 16).log())
         self.bias = nn.Parameter(inverse_softplus(draw_time_steps(keys)))
         self.norm = RMSNorm(value_dim)
-        self.gate = nn.Sequential(
-            nn.Linear(width, value_dim, bias=False), nn.Linear(value_dim, values)
-        )
-        self.output = nn.Linear(values, width, bias=False)
+        self.gate = nn.Sequential(Linear(width, value_dim, bias=False), Linear(value_dim, values))
+        self.output = Linear(values, width, bias=False)
         for part in self.modules():
             if isinstance(part, nn.Linear | nn.Conv1d):
                 nn.init.normal_(part.weight, std=0.02)
@@ -170,7 +169,7 @@ class KDAMixer(KDALayer[KDAFactors]):
 
     def add_gates(self, width: int) -> None:
         """One beta for each head."""
-        self.betas = nn.Linear(width, self.heads, bias=False)
+        self.betas = Linear(width, self.heads, bias=False)
 
     def terms(self, inputs: Tensor, window: Window) -> tuple[KDAFactors, Window]:
         """Queries, keys, values, betas and gates, by head."""

@@ -28,13 +28,13 @@ B batch, T time, D width, N heads.
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from statetrack.algebra import FixedPositiveLayers, Size
 from statetrack.models._base import require_divisor, through, zeros
 from statetrack.models._blocks import BlockModel, MatrixMixer, MatrixTerms
-from statetrack.models._layers import Projection, Window, split_heads
+from statetrack.models._layers import Linear, Projection, Window, split_heads
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import (
     ABOUT_CONV,
@@ -81,7 +81,7 @@ class LinearAttentionMixer(MatrixMixer[tuple[Window, Tensor]]):
         self.heads = settings.heads
         self.size = settings.width // settings.heads
         self.projection = Projection(settings.width, 3 * settings.width, settings.conv)
-        self.output = nn.Linear(settings.width, settings.width, bias=False)
+        self.output = Linear(settings.width, settings.width, bias=False)
 
     def initial_state(self, num_words: int) -> tuple[Window, Tensor]:
         """The projection's state, and sums [B, N, D / N, D / N + 1] of zeros."""

@@ -31,6 +31,7 @@ from torch.nn import functional
 
 from statetrack.algebra import Size, TimeInvariantLayers
 from statetrack.models._blocks import BlockModel, DiagonalMixer, DiagonalTerms, PlainMixer
+from statetrack.models._layers import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
 from statetrack.ops import widened
@@ -75,7 +76,7 @@ class LRUMixer(PlainMixer[Tensor, DiagonalTerms], DiagonalMixer[Tensor]):
         self.writings = nn.Parameter(torch.randn(2, state, width) / (2 * width) ** 0.5)  # B
         self.readings = nn.Parameter(torch.randn(2, width, state) / state**0.5)  # C
         self.skip = nn.Parameter(torch.randn(width))
-        self.outward = nn.Linear(width, 2 * width)
+        self.outward = Linear(width, 2 * width)
         nn.init.zeros_(self.outward.bias)
         # LeCun's normal distribution, cut off at two of its deviations, with variance 1 / D.
         deviation = width**-0.5 / DEVIATION_OF_CUT_NORMAL

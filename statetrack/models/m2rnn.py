@@ -51,6 +51,7 @@ from statetrack.algebra import Recurrence, Saturating, Size
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models._layers import (
+    Linear,
     Projection,
     RMSNorm,
     Window,
@@ -96,14 +97,14 @@ class M2RNNMixer(Mixer[State]):
         self.heads = heads
         self.sizes = (heads * keys, heads * keys, heads * values)
         self.written = Projection(width, sum(self.sizes), settings.conv, bias=False)
-        self.forget = nn.Linear(width, heads, bias=False)
+        self.forget = Linear(width, heads, bias=False)
         self.forget_bias = nn.Parameter(inverse_softplus(draw_time_steps(heads)))
         self.log_rates = nn.Parameter(torch.empty(heads).uniform_(0, 16).log())  # log a
         self.weight = nn.Parameter(torch.eye(values).repeat(heads, 1, 1))
         self.skip = nn.Parameter(torch.ones(heads, values))
-        self.gate = nn.Linear(width, heads * values, bias=False)
+        self.gate = Linear(width, heads * values, bias=False)
         self.norm = RMSNorm(heads * values)
-        self.output = nn.Linear(heads * values, width, bias=False)
+        self.output = Linear(heads * values, width, bias=False)
 
     def initial_state(self, num_words: int) -> State:
         """The convolution's state, and zeros [B, N, K, P]."""

@@ -47,6 +47,7 @@ from statetrack.algebra import LinearRecurrence, PositiveLayers, SignedLayers, S
 from statetrack.models._base import through
 from statetrack.models._blocks import AffineMixer, BlockModel
 from statetrack.models._layers import (
+    Linear,
     ShortConvolution,
     Window,
     draw_time_steps,
@@ -121,7 +122,7 @@ class SelectiveMixer(AffineMixer[tuple[Window, Tensor], Terms]):
 
     def __init__(self, width: int, channels: int, conv: int) -> None:
         super().__init__()
-        self.inward = nn.Linear(width, 2 * channels, bias=False)
+        self.inward = Linear(width, 2 * channels, bias=False)
         self.convolution = ShortConvolution(channels, conv)
         self.skip: nn.Parameter
         self.outward: nn.Linear
@@ -179,13 +180,13 @@ class MambaMixer(SelectiveMixer):
         rank = settings.rank or -(-width // 16)
         self.eigenvalues = settings.eigenvalues
         self.sizes = (rank, settings.state, settings.state)
-        self.selection = nn.Linear(inner, sum(self.sizes), bias=False)
-        self.time_steps = nn.Linear(rank, inner)
+        self.selection = Linear(inner, sum(self.sizes), bias=False)
+        self.time_steps = Linear(rank, inner)
         self.log_rates = nn.Parameter(
             torch.arange(1.0, settings.state + 1).log().repeat(inner, 1)
         )  # log(-A) [E, N]
         self.skip = nn.Parameter(torch.ones(inner))
-        self.outward = nn.Linear(inner, width, bias=False)
+        self.outward = Linear(inner, width, bias=False)
         with torch.no_grad():
             self.time_steps.weight.uniform_(-(rank**-0.5), rank**-0.5)
             self.time_steps.bias.copy_(inverse_softplus(draw_time_steps(inner)))

@@ -41,6 +41,7 @@ from statetrack.errors import setting
 from statetrack.models._base import require_divisor, through, zeros
 from statetrack.models._blocks import AffineMixer, BlockModel
 from statetrack.models._layers import (
+    Linear,
     RMSNorm,
     ShortConvolution,
     Window,
@@ -103,13 +104,13 @@ class Mamba2Mixer(AffineMixer[tuple[Window, Tensor], Mamba2Terms]):
         self.head_shape = (heads, inner // heads)
         self.state_shape = (heads, state, inner // heads)
         self.sizes = (inner, state, state)
-        self.inward = nn.Linear(width, 2 * inner + 2 * state + heads, bias=False)
+        self.inward = Linear(width, 2 * inner + 2 * state + heads, bias=False)
         self.convolution = ShortConvolution(inner + 2 * state, settings.conv, nn.SiLU())
         self.log_rates = nn.Parameter(torch.empty(heads).uniform_(1, 16).log())  # log(-A)
         self.time_step_bias = nn.Parameter(inverse_softplus(draw_time_steps(heads)))
         self.skip = nn.Parameter(torch.ones(heads))
         self.norm = RMSNorm(inner, 1e-5)
-        self.outward = nn.Linear(inner, width, bias=False)
+        self.outward = Linear(inner, width, bias=False)
 
     def initial_state(self, num_words: int) -> tuple[Window, Tensor]:
         """The convolution's state, and zeros [B, heads, N, P]."""

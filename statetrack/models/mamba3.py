@@ -54,6 +54,7 @@ from statetrack.errors import setting
 from statetrack.models._base import require_divisor, through, zeros
 from statetrack.models._blocks import BlockModel, PlainMixer
 from statetrack.models._layers import (
+    Linear,
     RMSNorm,
     draw_time_steps,
     gated,
@@ -152,13 +153,13 @@ class Mamba3Mixer(PlainMixer[Memory, Terms]):
         self.rates, self.slowest = settings.rates, settings.slowest
         pairs = int(settings.turned * state) // 2
         self.sizes = (inner, inner, state, state, heads, heads, heads, pairs)
-        self.inward = nn.Linear(width, sum(self.sizes), bias=False)
+        self.inward = Linear(width, sum(self.sizes), bias=False)
         self.time_step_bias = nn.Parameter(inverse_softplus(draw_time_steps(heads)))
         self.writing_norm, self.reading_norm = RMSNorm(state, 1e-5), RMSNorm(state, 1e-5)
         self.writing_bias = nn.Parameter(torch.ones(heads, state))
         self.reading_bias = nn.Parameter(torch.ones(heads, state))
         self.skip = nn.Parameter(torch.ones(heads))
-        self.outward = nn.Linear(inner, width, bias=False)
+        self.outward = Linear(inner, width, bias=False)
 
     def initial_state(self, num_words: int) -> Memory:
         """Zeros."""

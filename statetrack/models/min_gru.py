@@ -26,11 +26,12 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from statetrack.algebra import PositiveLayers, Size
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, DiagonalMixer, DiagonalTerms, PlainMixer
+from statetrack.models._layers import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_MLP, BlockSettings
 from statetrack.ops import widened
@@ -61,8 +62,8 @@ class MinGRUMixer(PlainMixer[Tensor, DiagonalTerms], DiagonalMixer[Tensor]):
         super().__init__()
         width, inner = settings.width, max(1, int(settings.expand * settings.width))
         self.positive = settings.candidate == "positive"
-        self.inward = nn.Linear(width, 2 * inner, bias=False)  # W_h, W_z
-        self.outward = nn.Linear(inner, width, bias=False)
+        self.inward = Linear(width, 2 * inner, bias=False)  # W_h, W_z
+        self.outward = Linear(inner, width, bias=False)
 
     def initial_state(self, num_words: int) -> Tensor:
         """Zeros [B, E]."""

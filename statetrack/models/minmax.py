@@ -42,6 +42,7 @@ from statetrack.algebra import Clamped, Size
 from statetrack.models._base import through
 from statetrack.models._blocks import Block, BlockModel, Mixer
 from statetrack.models._layers import (
+    Linear,
     initialise_mlp,
     make_mlp,
     make_norm,
@@ -89,12 +90,12 @@ class MinMaxMixer(Mixer[tuple[Tensor, Tensor]]):
         super().__init__()
         width, state, positions = settings.width, settings.state, settings.conv
         self.convolution_norm = make_norm(settings.norm, width)
-        self.convolution = nn.Linear(positions * width, width)
+        self.convolution = Linear(positions * width, width)
         self.mlp = make_mlp(settings, bias=True)
         initialise_mlp(self.mlp, round(settings.mlp * width), settings.layers)
         self.norm = make_norm(settings.norm, width)
-        self.inward = nn.Linear(width, 3 * state)  # W_r, W_s, W_h
-        self.outward = nn.Linear(state, width)
+        self.inward = Linear(width, 3 * state)  # W_r, W_s, W_h
+        self.outward = Linear(state, width)
         nn.init.normal_(self.convolution.weight, std=small_deviation(positions * width))
         nn.init.normal_(self.inward.weight, std=small_deviation(width))
         nn.init.normal_(self.outward.weight, std=residual_deviation(state, settings.layers))

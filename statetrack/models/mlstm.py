@@ -49,6 +49,7 @@ from statetrack.models._blocks import AffineMixer, BlockModel
 from statetrack.models._layers import (
     BlockDiagonal,
     HeadNorm,
+    Linear,
     ShortConvolution,
     Window,
     gated,
@@ -175,15 +176,15 @@ class MLSTMMixer(AffineMixer[MLSTMState, Terms]):
         self.heads = heads
         self.inner = inner
         self.forget_kind = settings.forget
-        self.up = nn.Linear(width, 2 * inner, bias=False)
+        self.up = Linear(width, 2 * inner, bias=False)
         self.convolution = ShortConvolution(inner, settings.conv, nn.SiLU())
         deviation = small_deviation(width)
         self.queries_and_keys = BlockDiagonal(inner, inner // block, 2 * block, deviation)
         self.values = BlockDiagonal(inner, inner // block, block, deviation)
-        self.gates = nn.Linear(3 * inner, 2 * heads)
+        self.gates = Linear(3 * inner, 2 * heads)
         self.norm = HeadNorm("layer", heads, inner // heads)
         self.skip = nn.Parameter(torch.ones(inner))
-        self.down = nn.Linear(inner, width, bias=False)
+        self.down = Linear(inner, width, bias=False)
         nn.init.normal_(self.up.weight, std=deviation)
         nn.init.normal_(self.down.weight, std=residual_deviation(width, settings.layers))
         nn.init.zeros_(self.gates.weight)

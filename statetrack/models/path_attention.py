@@ -40,6 +40,7 @@ from torch.nn import functional
 from statetrack.algebra import Attention, Size
 from statetrack.models._base import SequenceModel, require_divisor, through
 from statetrack.models._layers import (
+    Linear,
     ShortConvolution,
     compute_by,
     make_mlp,
@@ -90,13 +91,13 @@ class PathAttentionBlock(nn.Module):
         self.heads = settings.heads
         self.residual = settings.residual
         self.attention_norm = make_norm(settings.norm, width)
-        self.projection = nn.Linear(width, 3 * width, bias=False)
+        self.projection = Linear(width, 3 * width, bias=False)
         self.directions = nn.Sequential(
-            nn.Linear(width, settings.rank, bias=False), nn.Linear(settings.rank, width, bias=False)
+            Linear(width, settings.rank, bias=False), Linear(settings.rank, width, bias=False)
         )
         self.convolution = ShortConvolution(width, settings.conv, nn.SiLU(), bias=False)
-        self.betas = nn.Linear(width, settings.heads)
-        self.output = nn.Linear(width, width, bias=False)
+        self.betas = Linear(width, settings.heads)
+        self.output = Linear(width, width, bias=False)
         self.mlp = make_mlp(settings)
 
     def forward(self, stream: Tensor) -> Tensor:
@@ -134,7 +135,7 @@ class PathAttention(SequenceModel):
         self.embedding = nn.Embedding(num_symbols + self.bos, settings.width)
         self.blocks = nn.ModuleList(PathAttentionBlock(settings) for _ in range(settings.layers))
         self.norm = make_norm(settings.norm, settings.width)
-        self.readout = nn.Linear(settings.width, num_labels)
+        self.readout = Linear(settings.width, num_labels)
         compute_by(settings.kernel, self)
         for part in self.modules():
             if isinstance(part, nn.Linear | nn.Conv1d | nn.Embedding):

@@ -44,6 +44,7 @@ from torch.nn import functional
 from statetrack import ops
 from statetrack.algebra import OneHotTimesDiagonal, Size
 from statetrack.models._blocks import PlainMixer, PostNormModel
+from statetrack.models._layers import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings, NormKind
 from statetrack.ops import (
@@ -94,13 +95,13 @@ class PDSSMMixer(PlainMixer[Tensor, Terms]):
         self.rows = settings.one_hot == "rows"
         self.moduli = _gate_network(width, state)
         self.phases = _gate_network(width, state)
-        self.selection = nn.Linear(width, settings.dictionary, bias=False)
+        self.selection = Linear(width, settings.dictionary, bias=False)
         self.dictionary = nn.Parameter(
             torch.randn(settings.dictionary, state, state) / state**0.5
         )  # [K, N to, N from]
         self.writings = nn.Parameter(torch.randn(2, state, width) / (2 * state) ** 0.5)
         self.skip = nn.Parameter(torch.randn(width) / width**0.5)
-        self.outward = nn.Linear(2 * state, width)
+        self.outward = Linear(2 * state, width)
 
     def initial_state(self, num_words: int) -> Tensor:
         """The first coordinate is 1, all others 0: [B, N, 2]."""
@@ -181,7 +182,7 @@ def hard_columns(scores: Tensor) -> Tensor:
 def _gate_network(width: int, state: int) -> nn.Sequential:
     """Numbers [.., N] in (0, 1) of inputs [.., D]."""
     inner = 2 * state
-    return nn.Sequential(nn.Linear(width, inner), nn.GELU(), nn.Linear(inner, state), nn.Sigmoid())
+    return nn.Sequential(Linear(width, inner), nn.GELU(), Linear(inner, state), nn.Sigmoid())
 
 
 @in_full_precision

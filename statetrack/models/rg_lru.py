@@ -38,7 +38,7 @@ from statetrack.algebra import PositiveLayers, Size
 from statetrack.errors import setting
 from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel, DiagonalMixer, DiagonalTerms
-from statetrack.models._layers import ShortConvolution, Window
+from statetrack.models._layers import Linear, ShortConvolution, Window
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_OWN_CONV, BlockSettings
 from statetrack.ops import in_full_precision, widened
@@ -78,8 +78,8 @@ class RGLRUMixer(DiagonalMixer[tuple[RGLRUWindow, Tensor]]):
             settings.heads,
             f"the channels ({setting('expand')} x {setting('width')})",
         )
-        self.inward = nn.Linear(width, inner)  # W_u
-        self.gate = nn.Linear(width, inner)  # W_y
+        self.inward = Linear(width, inner)  # W_u
+        self.gate = Linear(width, inner)  # W_y
         self.convolution = ShortConvolution(inner, settings.conv)
         size = inner // settings.heads
         self.forgetting = BlockDiagonalGate(settings.heads, size)  # W_r
@@ -87,7 +87,7 @@ class RGLRUMixer(DiagonalMixer[tuple[RGLRUWindow, Tensor]]):
         least, largest = (bound**2 + 1e-8 for bound in RING)
         squares = torch.empty(inner).uniform_(least, largest)
         self.rates = nn.Parameter((torch.exp(-0.5 * squares.log()) - 1).log())  # l
-        self.outward = nn.Linear(inner, width)
+        self.outward = Linear(inner, width)
         filters = self.convolution.filters
         assert filters is not None and filters.bias is not None
         with torch.no_grad():

@@ -42,6 +42,7 @@ from statetrack import ops
 from statetrack.algebra import FixedPositiveLayers, Size
 from statetrack.models._base import through
 from statetrack.models._blocks import AffineMixer
+from statetrack.models._layers import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._rwkv import RWKVModel, first_shifts, log_decays_of, positions_before
 from statetrack.models._settings import ABOUT_NORM, BlockSettings, NormKind
@@ -96,10 +97,10 @@ class RWKV4Mixer(AffineMixer[RWKV4State, Terms]):
         )  # lambda
         zigzag = 0.5 * ((torch.arange(width) + 1) % 3 - 1)
         self.bonus = nn.Parameter(math.log(0.3) + zigzag)  # u
-        self.key = nn.Linear(width, width, bias=False)
-        self.value = nn.Linear(width, width, bias=False)
-        self.receptance = nn.Linear(width, width, bias=False)
-        self.output = nn.Linear(width, width, bias=False)
+        self.key = Linear(width, width, bias=False)
+        self.value = Linear(width, width, bias=False)
+        self.receptance = Linear(width, width, bias=False)
+        self.output = Linear(width, width, bias=False)
         nn.init.orthogonal_(self.value.weight)
         for linear in (self.key, self.receptance, self.output):
             nn.init.zeros_(linear.weight)

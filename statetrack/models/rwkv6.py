@@ -46,7 +46,7 @@ from torch.nn import functional
 from statetrack import ops
 from statetrack.algebra import PositiveLayers, Size
 from statetrack.models._base import require_divisor, through
-from statetrack.models._layers import split_heads
+from statetrack.models._layers import Linear, split_heads
 from statetrack.models._registry import MODELS
 from statetrack.models._rwkv import (
     LowRank,
@@ -106,17 +106,17 @@ class RWKV6Mixer(RWKVMixer[RWKV6Factors]):
         shifts[3] -= 0.3 * depth
         self.shift = nn.Parameter(shifts[0])  # mu
         self.shifts = nn.Parameter(shifts[1:])  # nu, for w, k, v, r, g
-        self.shift_inner = nn.Linear(width, 5 * settings.shift_rank, bias=False)  # A
+        self.shift_inner = Linear(width, 5 * settings.shift_rank, bias=False)  # A
         self.shift_outer = nn.Parameter(
             torch.empty(5, settings.shift_rank, width).uniform_(-0.01, 0.01)
         )  # B
         nn.init.zeros_(self.shift_inner.weight)
 
-        self.receptance = nn.Linear(width, width, bias=False)
-        self.key = nn.Linear(width, width, bias=False)
-        self.value = nn.Linear(width, width, bias=False)
-        self.gate = nn.Linear(width, width, bias=False)
-        self.output = nn.Linear(width, width, bias=False)
+        self.receptance = Linear(width, width, bias=False)
+        self.key = Linear(width, width, bias=False)
+        self.value = Linear(width, width, bias=False)
+        self.gate = Linear(width, width, bias=False)
+        self.output = Linear(width, width, bias=False)
         for linear, gain in (
             (self.receptance, 1.0),
             (self.key, 0.1),

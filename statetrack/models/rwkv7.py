@@ -44,6 +44,7 @@ from torch.nn import functional
 
 from statetrack.algebra import DiagonalMinusRankOne, Size
 from statetrack.models._base import require_divisor, through
+from statetrack.models._layers import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._rwkv import LowRank, RWKVMixer, RWKVModel, first_shifts
 from statetrack.models._settings import ABOUT_NORM, BlockSettings, NormKind
@@ -116,10 +117,10 @@ class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
         self.shifts = nn.Parameter(
             first_shifts(width, layer / settings.layers, (0.2, 0.9, 0.7, 0.7, 0.9, 0.2))
         )  # for r, w, k, v, a, g
-        self.receptance = nn.Linear(width, width, bias=False)
-        self.key = nn.Linear(width, width, bias=False)
-        self.value = nn.Linear(width, width, bias=False)
-        self.output = nn.Linear(width, width, bias=False)
+        self.receptance = Linear(width, width, bias=False)
+        self.key = Linear(width, width, bias=False)
+        self.value = Linear(width, width, bias=False)
+        self.output = Linear(width, width, bias=False)
         for linear, gain in ((self.receptance, 1.0), (self.key, 0.1), (self.value, 1.0)):
             nn.init.orthogonal_(linear.weight, gain)
         nn.init.zeros_(self.output.weight)

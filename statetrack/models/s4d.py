@@ -38,7 +38,7 @@ from torch.nn import functional
 
 from statetrack.algebra import Size, TimeInvariantLayers
 from statetrack.models._blocks import BlockModel, PlainMixer
-from statetrack.models._layers import draw_time_steps
+from statetrack.models._layers import Linear, draw_time_steps
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
 from statetrack.ops import Operators, diagonal_operators, in_full_precision, native, widened
@@ -70,7 +70,7 @@ class S4DMixer(PlainMixer[Tensor, Tensor]):
         self.frequencies = nn.Parameter(math.pi * torch.arange(1.0 * state).repeat(width, 1))
         self.readings = nn.Parameter(torch.randn(width, state, 2) / 2**0.5)  # C: Re, Im
         self.skip = nn.Parameter(torch.randn(width))
-        self.outward = nn.Linear(width, 2 * width)
+        self.outward = Linear(width, 2 * width)
 
     def initial_state(self, num_words: int) -> Tensor:
         """Complex zeros [B, D, N]."""

@@ -35,6 +35,7 @@ from torch.nn import functional
 from statetrack.algebra import Size, TransitionMatrices
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, DenseMixer
+from statetrack.models._layers import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_NORM, BlockSettings, NormKind
 from statetrack.ops import in_full_precision, widened
@@ -70,14 +71,14 @@ class SDSSMMixer(DenseMixer):
         super().__init__()
         width, state = settings.width, settings.state
         self.power = settings.power
-        self.selection = nn.Linear(width, settings.dictionary)  # S, s
-        self.writings = nn.Linear(width, state, bias=False)  # B
+        self.selection = Linear(width, settings.dictionary)  # S, s
+        self.writings = Linear(width, state, bias=False)  # B
         bound = (6 / (2 * state)) ** 0.5
         self.dictionary = nn.Parameter(
             torch.empty(settings.dictionary, state, state).uniform_(-bound, bound)
         )  # [K, N to, N from]
         self.state_norm = nn.LayerNorm(state)
-        self.outward = nn.Linear(state, width)  # W, w
+        self.outward = Linear(state, width)  # W, w
 
     def initial_state(self, num_words: int) -> Tensor:
         """Zeros [B, N]."""

@@ -36,7 +36,7 @@ from statetrack import ops
 from statetrack.algebra import Blocks, Size
 from statetrack.models._base import require_divisor
 from statetrack.models._blocks import AffineMixer, PostNormModel
-from statetrack.models._layers import Window
+from statetrack.models._layers import Linear, Window
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings, NormKind
 from statetrack.ops import BlockOperators, Operators, in_full_precision, widened
@@ -86,7 +86,7 @@ class SliceMixer(AffineMixer[SliceState, Terms]):
         require_divisor(width, "block_size", size)
         self.blocks = (width // size, size, size)
         self.dt = settings.dt
-        self.fields = nn.Linear(width, width * size)
+        self.fields = Linear(width, width * size)
         deviation = settings.gain / size**0.5
         nn.init.normal_(self.fields.weight, std=deviation)
         nn.init.normal_(self.fields.bias, std=deviation)
@@ -95,7 +95,7 @@ class SliceMixer(AffineMixer[SliceState, Terms]):
         if settings.first == "learned":
             self.first = nn.Parameter(torch.randn(width))
         else:
-            self.first_of_symbol = nn.Linear(width, width)
+            self.first_of_symbol = Linear(width, width)
             nn.init.normal_(self.first_of_symbol.weight, std=settings.gain)
             nn.init.normal_(self.first_of_symbol.bias, std=settings.gain)
 
@@ -168,5 +168,5 @@ class Slice(PostNormModel[SliceSettings]):
         if stage == "none":
             return None
         if stage == "glu":
-            return nn.Sequential(nn.Linear(width, 2 * width), nn.GLU(-1))
-        return nn.Sequential(nn.Linear(width, width), nn.Tanh())
+            return nn.Sequential(Linear(width, 2 * width), nn.GLU(-1))
+        return nn.Sequential(Linear(width, width), nn.Tanh())

@@ -30,6 +30,7 @@ from torch import Tensor, nn
 
 from statetrack.algebra import Affine, Recurrence, Saturating, Size
 from statetrack.models._blocks import BlockModel, Mixer
+from statetrack.models._layers import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models.token_gated_rnn import (
     OPEN_GATE,
@@ -63,12 +64,12 @@ class StateGatedMixer(Mixer[Tensor]):
         super().__init__()
         width, hidden = settings.width, settings.hidden
         self.matrices = InputMatrices(width, hidden, settings.gain)
-        self.gate = nn.Linear(width, hidden)
+        self.gate = Linear(width, hidden)
         nn.init.constant_(self.gate.bias, OPEN_GATE)
-        self.gate_of_state = nn.Linear(hidden, hidden, bias=False)
-        self.bias = nn.Linear(width, hidden)
+        self.gate_of_state = Linear(hidden, hidden, bias=False)
+        self.bias = Linear(width, hidden)
         self.activation = nn.Tanh() if settings.activation == "tanh" else nn.Identity()
-        self.output = nn.Linear(hidden, width, bias=False)
+        self.output = Linear(hidden, width, bias=False)
 
     def initial_state(self, num_words: int) -> Tensor:
         """Zeros [B, H]."""

@@ -31,6 +31,7 @@ from torch import Tensor, nn
 from statetrack.algebra import Affine, Size
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, DenseMixer
+from statetrack.models._layers import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_NORM, BlockSettings, NormKind
 from statetrack.ops import widened
@@ -66,7 +67,7 @@ class InputMatrices(nn.Module):
     def __init__(self, width: int, hidden: int, gain: float) -> None:
         super().__init__()
         self.hidden = hidden
-        self.map = nn.Linear(width, hidden * hidden)
+        self.map = Linear(width, hidden * hidden)
         deviation = gain / (hidden * (width + 1)) ** 0.5
         nn.init.normal_(self.map.weight, std=deviation)
         nn.init.normal_(self.map.bias, std=deviation)
@@ -84,10 +85,10 @@ class TokenGatedMixer(DenseMixer):
         super().__init__()
         width, hidden = settings.width, settings.hidden
         self.matrices = InputMatrices(width, hidden, settings.gain)
-        self.gate = nn.Linear(width, hidden)
+        self.gate = Linear(width, hidden)
         nn.init.constant_(self.gate.bias, OPEN_GATE)
-        self.bias = nn.Linear(width, hidden)
-        self.output = nn.Linear(hidden, width, bias=False)
+        self.bias = Linear(width, hidden)
+        self.output = Linear(hidden, width, bias=False)
 
     def initial_state(self, num_words: int) -> Tensor:
         """Zeros [B, H]."""

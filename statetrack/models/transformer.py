@@ -45,6 +45,7 @@ from statetrack.algebra import Attention, Size
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import SequenceModel, require_divisor, through
 from statetrack.models._layers import (
+    Linear,
     WithKernel,
     compute_by,
     make_mlp,
@@ -107,8 +108,8 @@ class TransformerBlock(WithKernel):
         self.residual = settings.residual
         self.rotary = settings.positions == "rotary"
         self.attention_norm = make_norm(settings.norm, width)
-        self.projection = nn.Linear(width, 3 * width, bias=False)
-        self.output = nn.Linear(width, width, bias=False)
+        self.projection = Linear(width, 3 * width, bias=False)
+        self.output = Linear(width, width, bias=False)
         self.mlp = make_mlp(settings)
 
     def forward(self, stream: Tensor, bias: Tensor | None) -> Tensor:
@@ -163,7 +164,7 @@ class Transformer(SequenceModel):
             self.learned = nn.Parameter(0.02 * torch.randn(settings.max_positions, width))
         self.blocks = nn.ModuleList(TransformerBlock(settings) for _ in range(settings.layers))
         self.norm = make_norm(settings.norm, width)
-        self.readout = nn.Linear(width, num_labels)
+        self.readout = Linear(width, num_labels)
         compute_by(settings.kernel, self)
 
     def forward(self, symbols: Tensor) -> Tensor:

@@ -43,7 +43,7 @@ from statetrack.algebra import Undecided
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel, StagedMixer, draw_frame
-from statetrack.models._layers import Projection, Window, split_heads
+from statetrack.models._layers import Linear, Projection, Window, split_heads
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_CONV, ABOUT_HEADS, ABOUT_MLP, BlockSettings
 from statetrack.ops import in_full_precision, widened
@@ -103,14 +103,14 @@ class TTTLinearMixer(StagedMixer[TTTState, Tokens]):
         self.heads = heads
         self.inner_rate = settings.inner_rate / size
         self.projection = Projection(width, 3 * width, settings.conv)
-        self.rate = nn.Linear(width, heads)
+        self.rate = Linear(width, heads)
         nn.init.zeros_(self.rate.bias)
         self.first_weight = nn.Parameter(0.02 * torch.randn(heads, size, size))
         self.first_bias = nn.Parameter(torch.zeros(heads, size))
         self.gain = nn.Parameter(torch.ones(heads, size))
         self.shift = nn.Parameter(torch.zeros(heads, size))
         self.norm = nn.LayerNorm(width, eps=EPSILON)
-        self.output = nn.Linear(width, width, bias=False)
+        self.output = Linear(width, width, bias=False)
         for linear in (self.rate, self.projection.linear, self.output):
             nn.init.normal_(linear.weight, std=0.02)
 

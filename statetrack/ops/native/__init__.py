@@ -29,6 +29,9 @@ from statetrack.ops.native.matrix_states import reads_whole_words as reads_whole
 from statetrack.ops.native.matrix_states import whole_words as whole_words
 from statetrack.ops.native.norms import normalised as normalised
 from statetrack.ops.native.norms import unit_parts as unit_parts
+from statetrack.ops.native.products import LEAST_ROWS as LEAST_ROWS
+from statetrack.ops.native.products import linear as linear
+from statetrack.ops.native.products import onednn_pays as onednn_pays
 from statetrack.ops.native.rotations import rotated as rotated
 from statetrack.ops.native.saturating import gated_network as gated_network
 from statetrack.ops.native.saturating import second_order_network as second_order_network
@@ -39,6 +42,7 @@ from statetrack.ops.native.softmax_attention import softmax_attention as softmax
 
 __all__ = [
     "LARGEST_BLOCK",
+    "LEAST_ROWS",
     "LONGEST_ATTENDED",
     "additive_attention",
     "block_diagonal",
@@ -49,8 +53,10 @@ __all__ = [
     "gated_attention",
     "gated_diagonal",
     "gated_network",
+    "linear",
     "mixed",
     "normalised",
+    "onednn_pays",
     "read_by_blocks",
     "read_by_factors",
     "read_by_matrices",
