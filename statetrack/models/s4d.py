@@ -154,4 +154,5 @@ def _filtered(inputs: Tensor, log_gains: Tensor, weights: Tensor) -> Tensor:
     summed = sizes.exp() * (real * angles.cos() - imaginary * angles.sin())  # [D, N, T]
     response = 2 * summed.sum(-2)
     spectrum = torch.fft.rfft(inputs, 2 * num_steps) * torch.fft.rfft(response, 2 * num_steps)
-    return torch.fft.irfft(spectrum, 2 * num_steps)[..., :num_steps]
+    filtered: Tensor = torch.fft.irfft(spectrum, 2 * num_steps)[..., :num_steps]
+    return filtered
