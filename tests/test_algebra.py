@@ -509,6 +509,22 @@ def test_order_matters_only_where_words_that_are_drawn_show_it() -> None:
     assert (algebra.monoid.commutative, algebra.order_matters) == (False, False)
 
 
+def test_too_many_words_leave_open_only_whether_their_order_never_matters() -> None:
+    draw = np.random.default_rng(0)
+    many = Automaton(
+        draw.integers(8, size=(8, 3_500)), np.arange(8) % 3, scored=np.arange(8) < 7
+    )  # maps drawn at random do not commute
+    assert analyse(many).order_matters is True
+    of_one_label = Automaton(
+        [[(place + 1) % 7, [1, 0, 2, 3, 4, 5, 6][place]] for place in range(7)],
+        np.zeros(7, int),
+        scored=np.arange(7) > 0,
+    )
+    assert analyse(of_one_label).order_matters is False
+    hidden = needed_machine(of_one_label)
+    assert hidden.order_matters(np.tile(hidden.actions, (2_000, 1))) is None
+
+
 def test_two_states_are_held_by_all_but_definite_machines() -> None:
     last_two = Automaton([[0, 1], [2, 3], [0, 1], [2, 3]])
     assert not analyse(last_two).machine.holds_two_states

@@ -118,6 +118,24 @@ def test_larger_settings_that_are_given_are_filled_with_what_does_nothing(model:
     assert follow(built.model, st.load_task(task).automaton, 300, num_words=3).exact
 
 
+@pytest.mark.parametrize(
+    ("task", "model", "options"),
+    [
+        ("modular-addition", "ids4", {"activation": "none", "norm": "none"}),
+        ("parity", "ids4", {"width": 21, "residual": False, "layers": 2}),
+        ("s3", "slice", {"first": "learned"}),
+        ("register", "hybrid", {"heads": 3}),
+    ],
+)
+def test_options_that_change_a_layer_are_built_with(
+    task: str, model: str, options: dict[str, Any]
+) -> None:
+    built = st.build(task, model, **options)
+    assert {name: getattr(built.settings, name) for name in options} == options
+    assert isinstance(built.model, SequenceModel)
+    assert follow(built.model, st.load_task(task).automaton, 300, num_words=3).exact
+
+
 ONE_STATE = [[0, 0, 0]], [0]
 A_REGISTER_OF_THREE = [[0, 1, 2], [1, 1, 2], [2, 1, 2]], [0, 1, 2]
 THREE_IN_TURN = [[1], [2], [0]], [0, 0, 1]

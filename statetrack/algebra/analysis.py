@@ -374,23 +374,31 @@ def analyse(automaton: Automaton, budget: MonoidBudget = DEFAULT_BUDGET) -> Alge
     if machine.complete or facts.commutative:
         order_matters: bool | None = not facts.commutative
     else:
-        order_matters = machine.order_matters(monoid.elements.astype(np.int64))
+        order_matters = _order_matters(machine, monoid)
     return Algebra(machine, facts, order_matters, irreducibles, space, None, images, monoid)
+
+
+def _order_matters(machine: Machine, monoid: Monoid | None) -> bool | None:
+    """Whether labels distinguish the two orders of some two words; None where that is not known.
+
+    If they do not distinguish the two orders of any two symbols, then they do not distinguish those
+    of two words either, which exchanging neighbours leads to one from the other: as long as *not
+    told apart* is an equivalence.
+    """
+    order_matters, apart = machine.order_matters(machine.actions), machine.apart
+    if order_matters or apart is None:
+        return order_matters
+    alike = np.argmin(apart, axis=1)  # the first state that is not told apart from each
+    if ((alike[:, None] != alike[None, :]) == apart).all():
+        return order_matters
+    return None if monoid is None else machine.order_matters(monoid.elements.astype(np.int64))
 
 
 def _without_monoid(machine: Machine, images: StateImages, budget: MonoidBudget) -> Algebra:
     """What can be said without a list of the monoid's elements."""
     actions = machine.actions
     too_large = f"the monoid has more than {budget.most_elements:,} elements, or takes too long"
-    # If labels do not distinguish the two orders of any two symbols, then they do not distinguish
-    # those of two words either, which exchanging neighbours leads to one from the other: as long as
-    # *not told apart* is an equivalence.
-    apart = machine.apart
-    order_matters = machine.order_matters(actions)
-    if apart is not None and not order_matters:
-        alike = np.argmin(apart, axis=1)  # the first state that is not told apart from each
-        equivalence = ((alike[:, None] != alike[None, :]) == apart).all()
-        order_matters = False if equivalence else None
+    order_matters = _order_matters(machine, None)
     if not permute(actions).all():
         facts = facts_of_images(machine, images)
         if facts is None:

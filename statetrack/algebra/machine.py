@@ -9,6 +9,7 @@ Letters: S states, V symbols.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -129,12 +130,15 @@ class Machine:
     def order_matters(self, maps: Integers) -> bool | None:
         """Whether labels distinguish the two orders of composing some two maps of `[K, S]`.
 
-        None where there are too many pairs to tell.
+        Of too many maps the first ones are compared; None where these do not tell.
         """
         apart = self.apart
-        if apart is None or len(maps) * maps.size > MOST_PAIR_STEPS:
+        if apart is None:
             return None
-        return any(bool(apart[maps[:, each], each[maps]].any()) for each in maps)
+        some = maps[: math.isqrt(MOST_PAIR_STEPS // maps.shape[1])]
+        if any(bool(apart[some[:, each], each[some]].any()) for each in some):
+            return True
+        return False if len(some) == len(maps) else None
 
 
 def needed_machine(automaton: Automaton) -> Machine:

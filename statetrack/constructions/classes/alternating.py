@@ -34,8 +34,9 @@ def by_recurrent_layers(case: Case) -> SequenceModel:
         case.model,
     )
     built = _recurrent(case, wanted, {})
-    if built.settings.width % 2:  # rotary positions pair coordinates
-        built = _recurrent(case, wanted, {"width": built.settings.width + 1})
+    heads = given.get("heads", 1)
+    if over := built.settings.width % (2 * heads):  # rotary positions pair coordinates of a head
+        built = _recurrent(case, wanted, {"width": built.settings.width + 2 * heads - over})
     own = built.settings
     options = [
         f"{name}={getattr(own, name)}"
@@ -49,7 +50,7 @@ def by_recurrent_layers(case: Case) -> SequenceModel:
                 **given,
                 **{name: getattr(own, name) for name in wanted.shared},
                 "layers": wanted.layers,
-                "heads": given.get("heads", 1),
+                "heads": heads,
                 "recurrent": ":".join([wanted.recurrent_name, ",".join(options)]),
             },
             case.model,
