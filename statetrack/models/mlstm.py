@@ -44,6 +44,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack.algebra import PositiveLayers, Recurrence, Size
+from statetrack.errors import SettingsError, setting
 from statetrack.models._base import require_divisor, through, zeros
 from statetrack.models._blocks import AffineMixer, BlockModel
 from statetrack.models._layers import (
@@ -170,6 +171,11 @@ class MLSTMMixer(AffineMixer[MLSTMState, Terms]):
         super().__init__()
         width, heads, block = settings.width, settings.heads, settings.projection_block
         inner = round(settings.expand * width)
+        if inner == 0:
+            raise SettingsError(
+                f"{setting('expand', settings.expand)} leaves a mixer no channels: "
+                f"take {heads / width:g} or more"
+            )
         require_divisor(inner, "heads", heads, "the inner width")
         require_divisor(inner, "projection_block", block, "the inner width")
         self.heads = heads
