@@ -73,6 +73,9 @@ FORMATS = {
 }
 """Types that have a name; any other is written e8m12: exponent bits and mantissa bits."""
 
+LONGEST_ROUNDED_ONCE = 25
+"""The most significant bits for which float64 and then a cast is one rounding."""
+
 _WRITTEN = re.compile("e([2-8])m([1-9][0-9]?)")
 
 
@@ -101,7 +104,17 @@ def _known_or_same(name: str) -> str:
     return name if name == SAME else _known(name)
 
 
-TypeName = Annotated[str, AfterValidator(_known)]
+def _known_of_sums(name: str) -> str:
+    sums = format_of(_known(name))
+    if sums != FORMATS["float64"] and sums.mantissa >= LONGEST_ROUNDED_ONCE:
+        raise ValueError(
+            f"sums are not rounded to {sums.mantissa} mantissa bits: take "
+            f"{LONGEST_ROUNDED_ONCE - 1} or fewer, or float64"
+        )
+    return name
+
+
+TypeOfSums = Annotated[str, AfterValidator(_known_of_sums)]
 TypeOrSame = Annotated[str, AfterValidator(_known_or_same)]
 
 
@@ -139,8 +152,10 @@ class Rounding(Settings):
     products: TypeOrSame = option(
         SAME, "Type of the factors of matrix products inside the recurrence."
     )
-    accumulation: TypeName = option(
-        "float32", "Type in which the recurrence is computed: of its products, sums and functions."
+    accumulation: TypeOfSums = option(
+        "float32",
+        "Type in which the recurrence is computed: of its products, sums and functions; "
+        "float64, or of 24 mantissa bits at most.",
     )
     readout: TypeOrSame = option(SAME, "Type of the logits.")
     renormalise: int = option(

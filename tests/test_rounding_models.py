@@ -353,6 +353,8 @@ def test_names_of_terms_are_gates_or_keys_and_not_both():
         ({"state": "bfloat16", "chunk": 4}, "no state after each step"),
         ({"kept": "call", "call": 5, "chunk": 4}, "call 5 is not a multiple of chunk 4"),
         ({"accumulation": "same"}, "there is no type 'same'"),
+        ({"accumulation": "e8m25"}, "25 mantissa bits: take 24 or fewer, or float64"),
+        ({"accumulation": "e8m52"}, "52 mantissa bits: take 24 or fewer, or float64"),
     ],
 )
 def test_what_makes_no_rounding_model_is_refused(rounding: dict[str, object], said: str):

@@ -23,10 +23,12 @@ tests/references/test_recorded_matrices.py. Checked: against the equations above
 Departures: as in the authors' layer, gates are linear in [q, k, v] rather than in x; i_t and f_t
 are stored as differences from a running maximum m_t = max(m_{t-1} + log f_t, log i_t), m_0 = 0, by
 which alone h_t changes, through the 10^-6 of the authors' code (their parallel form has another m
-while only the first gates have been seen), and no gradient flows through m, because it would be
-about zero; the inner width is not rounded up to a multiple of 64; norms and the readout have
-biases, which start at 0; width 64 and one block; no dropout (0 in the source, too). Weight decay is
-applied to the weights of maps and convolutions alone, as in the authors' code.
+while only the first gates have been seen), and no gradient flows through m: it is about zero while
+10^-6 exp(m_t) is small beside max(|n_t . q_t|, 1), as it is with sigmoid forget gates, but need not
+be with `--forget exponential`, whose m grows; the inner width is not rounded up to a multiple of
+64; norms and the readout have biases, which start at 0; width 64 and one block; no dropout (0 in
+the source, too). Weight decay is applied to the weights of maps and convolutions alone, as in the
+authors' code.
 
 The scan takes words in chunks of 32: inside a chunk it is gated attention, and the state is
 passed from chunk to chunk.
@@ -44,6 +46,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack.algebra import PositiveLayers, Recurrence, Size
+from statetrack.errors import SettingsError, setting
 from statetrack.models._base import require_divisor, through, zeros
 from statetrack.models._blocks import AffineMixer, BlockModel
 from statetrack.models._layers import (
@@ -171,6 +174,11 @@ class MLSTMMixer(AffineMixer[MLSTMState, Terms]):
         super().__init__()
         width, heads, block = settings.width, settings.heads, settings.projection_block
         inner = round(settings.expand * width)
+        if inner == 0:
+            raise SettingsError(
+                f"{setting('expand', settings.expand)} leaves a mixer no channels: "
+                f"take {heads / width:g} or more"
+            )
         require_divisor(inner, "heads", heads, "the inner width")
         require_divisor(inner, "projection_block", block, "the inner width")
         self.heads = heads

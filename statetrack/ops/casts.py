@@ -20,13 +20,10 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from statetrack.rounding import FORMATS, FloatFormat
+from statetrack.rounding import FORMATS, LONGEST_ROUNDED_ONCE, FloatFormat
 
 _HELD = {torch.float64: FORMATS["float64"], torch.float32: FORMATS["float32"]}
 """The types in which numbers can be held."""
-
-LONGEST_ROUNDED_ONCE = 25
-"""The most significant bits for which float64 and then a cast is one rounding."""
 
 
 def rounded(tensor: Tensor, to: FloatFormat | None, *, saturate: bool = False) -> Tensor:

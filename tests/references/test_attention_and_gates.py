@@ -305,6 +305,7 @@ def test_learned_positions_refuse_words_that_are_too_long() -> None:
         ("transformer", {"heads": 3}, "heads=3 does not divide width 8: take 2 instead"),
         ("linear-attention", {"heads": 16}, "heads=16 does not divide width 8: take 8"),
         ("gla", {"expand_keys": 0.1}, "leaves the 2 heads no keys: take 0.25 or more"),
+        ("mlstm", {"expand": 0.01}, "leaves a mixer no channels: take 0.25 or more"),
         ("mlstm", {"projection_block": 3}, "3 does not divide the inner width 16: take 2"),
         ("slstm", {"heads": 5}, "heads=5 does not divide width 8: take 4"),
         ("ttt-linear", {"heads": 8}, "leaves 1 channel to each head"),
