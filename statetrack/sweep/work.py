@@ -310,7 +310,7 @@ def _result(
         curves=curves if suite.curve_lengths else (),
         selected=selected,
         success=num_right(rows) / len(summary.replicas),
-        horizon=horizon(row for row in (selected, *far) if row is not None),
+        horizon=horizon(row for row in (*curves, *far) if row.selected),
         steps=summary.steps,
         seconds=summary.seconds,
         measured=measured,
