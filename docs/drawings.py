@@ -151,6 +151,7 @@ def recorded_report(picture: Picture) -> Report:
             settings={},
             rows=result.every_row,
             replicas=result.replicas,
+            diverged=result.replicas - len({row.replica for row in result.every_row}),
             trained_to=points[result.row, result.column].experiment.words_of().lengths.longest,
         )
         for table in tables

@@ -244,8 +244,11 @@ def horizon_of(accuracies: Iterable[tuple[int, float]], at_least: float = HORIZO
 
 
 def horizon(scores: Iterable[Score]) -> int:
-    """The longest tested length up to which every answer at every scored position is right."""
-    rising = sorted(scores, key=lambda score: score.length)
+    """The longest tested length up to which every answer at every scored position is right.
+
+    Of several scores of one length, the worst counts.
+    """
+    rising = sorted(scores, key=lambda score: (score.length, score.all_right))
     return horizon_of(
         (score.length, score.prefix_accuracy if score.nonfinite_from is None else 0.0)
         for score in rising

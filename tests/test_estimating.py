@@ -252,6 +252,27 @@ def test_a_dry_run_does_not_draw_words_of_a_million_symbols(tmp_path, monkeypatc
     assert one.evaluation_seconds > 0
 
 
+def test_words_that_are_drawn_in_further_ways_are_tested_as_long(tmp_path, monkeypatch):
+    def timing(suite, work, seconds):
+        cost = {"step": 1.0, "validation": 0.0, "words": 0.0, "shortcuts": 0.5, "finish": 0.0}
+        tested = {16: 1.0, 32: 2.0}
+        return _Cost(**cost, evaluations=tested, computed=work.computed, weights=work.about.weights)
+
+    monkeypatch.setattr("statetrack.sweep.estimating._timed", timing)
+
+    def seconds(task, *test_words):
+        changed = {"tasks": {"one": task}, "test_words": test_words, "horizon_lengths": ()}
+        suite = mutated().model_copy(update=changed)
+        points = points_of(suite, tmp_path / "runs", {})
+        (one,) = estimate(suite, points, 1, budget=0.1).points
+        return one.evaluation_seconds
+
+    once = seconds("parity")
+    assert seconds("parity", "task") == once  # as in training
+    assert seconds("parity", "task", "uniform", "group") == 3 * once
+    assert seconds("tomita-1", "group") == seconds("tomita-1")  # it has no group
+
+
 def test_a_clock_that_says_zero_is_no_error():
     cost = _Cost(1.0, 0.0, 0.0, 0.0, 0.0, {16: 0.5, 32: 0.0}, 1.0, 1)
     assert cost.evaluation(64) == 0.0

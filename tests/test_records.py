@@ -96,9 +96,12 @@ def test_a_record_gives_the_same_verdicts_as_the_runs(
     again = RecordedTable.read(tmp_path / "tiny.json")
     assert again.compared == compare_published(TINY.for_budget(None), points, results)
     for kept, was in zip(again.results, results, strict=True):
-        counted = ("replicas", "num_right", "success", "steps")
+        counted = ("replicas", "num_right", "success", "steps", "horizon")
         assert [getattr(kept, n) for n in counted] == [getattr(was, n) for n in counted]
         assert shares(kept) == shares(was)
+    # earlier versions wrote a horizon without the lengths of curves
+    earlier = replace(again, cells=[replace(cell, horizon=-1) for cell in again.cells])
+    assert [each.horizon for each in earlier.results] == [each.horizon for each in results]
 
 
 def test_a_record_keeps_what_was_found_of_the_selected_replica(

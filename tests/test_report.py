@@ -378,6 +378,24 @@ def test_the_best_mean_is_marked_where_replicas_tell_it_apart():
     assert strong(entry("one", *high), entry("two", 0.1, 0.9, 0.2, 0.95)) == [False, False]
     assert strong(entry("one", *high[:3]), entry("two", *low[:3])) == [False, False]
     assert strong(entry("one", *high[:1]), entry("two", *low[:1]), of="median") == [False, False]
+    # the test tells these means apart, and that of the lower median is the higher one
+    most, all_near = (1.0,) * 6 + (0.0,) * 5, (0.9,) * 11
+    assert strong(entry("one", *most), entry("two", *all_near), of="median") == [False, False]
+    assert strong(entry("one", *most), entry("two", *all_near)) == [False, True]
+
+
+def test_the_best_replica_by_words_is_compared_by_its_own_words():
+    def entry(name, *rows):
+        rows = [
+            row_of(100, last, prefix_accuracy=whole, replica=seed, seed=seed)
+            for seed, (last, whole) in enumerate(rows)
+        ]
+        outcomes = [outcome_of(seed, seed=seed) for seed in range(len(rows))]
+        return entry_of(name, rows=rows, outcomes=outcomes)
+
+    entries = entry("one", (0.9, 0.9)), entry("two", (0.9, 0.88), (0.95, 0.1)), entry("no", (0, 0))
+    marked = cells_of(matrix_of(report_of(*entries), measure="prefix", of="best", best=True))
+    assert [row[0].strong for row in marked] == [True, True, False]
 
 
 def test_intervals_tell_shares_apart():

@@ -16,9 +16,11 @@ from statetrack.cli.options import by_beginning, names_among
 from statetrack.errors import SettingsError
 from statetrack.pictures import Look, width_of
 from statetrack.report import Entry, Report, accuracy_curve
+from statetrack.report.entries import statistics_at
 from statetrack.runs import EvaluationRow
 from statetrack.scoring import wilson
 from statetrack.sweep import Compared
+from tests.setups import outcome_of
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -197,8 +199,8 @@ def test_a_heat_map_prints_the_value_and_how_many_replicas_are_right() -> None:
         why="",
     )
     lost = entry_of("lost", "S5", (), diverged=6)
-    solved = entry_of("solved", "S5", (1.0, 1.0, 0.5), compared=(published,))
-    partly = entry_of("partly", "S5", (0.999,))
+    solved = entry_of("solved", "S5", (1.0, 1.0, 0.5), compared=(published,), diverged=3)
+    partly = entry_of("partly", "S5", (0.999,), diverged=5)
     waiting = Entry(
         row="lost",
         column="late",
@@ -218,6 +220,38 @@ def test_a_heat_map_prints_the_value_and_how_many_replicas_are_right() -> None:
     assert figure.axes[1].get_ylabel() == "accuracy", "the scale says what it is of"
     _, caption = drawn(report_of(solved, partly), "heat", measure="success", length=1000)
     assert caption[0] == "share of replicas right on every word at length 1,000"
+
+
+def test_nothing_is_drawn_of_several_replicas_where_some_were_not_evaluated() -> None:
+    some, all_of_it = entry_of("some", "S5", (1.0,)), entry_of("all", "S5", (0.9,) * 6)
+    report, said = report_of(some, all_of_it), "only some replicas of 1 run were evaluated"
+    for choice, cells in (
+        ({}, {"1.00", "0.90\n0/6"}),
+        ({"of": "median", "measure": "success"}, {"not all\ntested", "0.00\n0/6"}),
+    ):
+        figure, caption = drawn(report, "heat", **choice)
+        assert {text.get_text() for text in figure.axes[0].texts} == cells
+        assert any(line.startswith(said) for line in caption)
+    outcomes = tuple(outcome_of(seed, seed=seed, lr=0.1) for seed in range(3))
+    some = replace(some, outcomes=outcomes, replicas=3)
+    for kind in ("length", "ablation"):
+        _, caption = drawn(report_of(some, all_of_it), kind)
+        assert not any(line.startswith(said) for line in caption)
+        figure, caption = drawn(report_of(some, all_of_it), kind, of="median")
+        assert any(line.startswith(said) for line in caption)
+        if kind == "length":
+            assert legend_of(figure)[0] == "all"
+        else:
+            assert [text.get_text() for text in figure.axes[0].texts] == ["not all tested"]
+
+
+def test_a_replica_that_diverged_counts_as_0_in_a_median_as_in_a_table() -> None:
+    outcomes = [outcome_of(seed, seed=seed, lr=0.1, best_step=9 * (seed < 2)) for seed in range(3)]
+    two = entry_of("two", "S5", (0.9, 0.7), outcomes=tuple(outcomes), replicas=3, diverged=1)
+    two = replace(two, selected=0)
+    point = sketch.point_at(two, 100, "median")
+    assert point == (0.7, 0.0, 0.9)
+    assert point.value == statistics_at(two, 100).of("median", "accuracy", "seeds")
 
 
 def test_letters_in_every_cell_can_be_read() -> None:

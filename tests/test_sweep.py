@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import filelock
@@ -32,13 +33,14 @@ from statetrack.report.suites import (
     worst_text,
 )
 from statetrack.report.training import training_markdown
-from statetrack.runs import Experiment, Run, RunFolder, files, locking
+from statetrack.runs import Experiment, Run, RunFolder, Summary, files, locking
 from statetrack.spec import TASKS, folder_name, load_task
 from statetrack.spec.names import LONGEST_FOLDER_NAME
 from statetrack.sweep import (
     SUITES,
     Failed,
     Local,
+    Measurement,
     PointResult,
     Searching,
     Suite,
@@ -51,14 +53,14 @@ from statetrack.sweep import results as results_module
 from statetrack.sweep import work as work_module
 from statetrack.sweep.executors import _quota
 from statetrack.sweep.executors.local import KILLED
-from statetrack.sweep.results import refuse_another
-from statetrack.sweep.work import run_point
+from statetrack.sweep.results import HORIZON_SEED, SEED, refuse_another
+from statetrack.sweep.work import _result, run_point
 from statetrack.training import PROTOCOLS, Record, settings_for
 from tests.dying_work import DyingWork
 from tests.faults import disk, sweeps
 from tests.faults.processes import run_in_child
 from tests.run_files import rows_in
-from tests.setups import certificate_of, worst_case_of
+from tests.setups import certificate_of, outcome_of, row_of, worst_case_of
 from tests.test_run import SMALL, start, stop_after, the_error_of, train_until
 
 LOCAL = Local(jobs=1)
@@ -540,6 +542,21 @@ def test_a_cell_without_a_scored_position_has_no_accuracy(
     assert cell_text(result, "accuracy", None) == "- 0/2"
     suite_markdown(["Signs"], ["bit"], [result], {}, "")
     assert run_once(suite, steps=1).to_json().keys() == result.to_json().keys()
+
+
+def test_the_horizon_of_a_cell_is_up_to_all_lengths_and_of_the_worst_words_of_each() -> None:
+    suite = suite_of(length=30, curve_lengths=[10, 60], horizon_lengths=[60, 90])
+    run: Any = SimpleNamespace(
+        experiment=SimpleNamespace(data=SimpleNamespace(words="task")),
+        summary=Summary(10, 0.1, 0, (outcome_of(0),)),
+    )
+    point: Any = SimpleNamespace(row="Signs", column="parity", path=Path("out"))
+    measured = Measurement("0", 1, 30, 40, SEED, (10, 60), (60, 90), 10, HORIZON_SEED)
+    near = [row_of(length, evaluation_seed=SEED) for length in (10, 30, 60)]
+    assert _result(suite, point, run, measured, near).horizon == 60
+    far = [row_of(60, 0.9), row_of(90)]
+    rows = [*near, *(replace(row, evaluation_seed=HORIZON_SEED) for row in far)]
+    assert _result(suite, point, run, measured, rows).horizon == 30
 
 
 # --- the worst word of a cell, and other evidence ---

@@ -396,6 +396,17 @@ def test_a_replica_that_diverges_stops_and_leaves_the_others_as_they_are(clip: f
     assert_same_replica(trainer, 1, alone, 0)
 
 
+@pytest.mark.parametrize("at", [1, 2, 5, 9])
+def test_the_step_at_which_a_replica_diverged_is_the_same_after_a_checkpoint(at: int) -> None:
+    setup = setup_of(lrs=(1e200, 1e-2), steps=20, validate_every=10)
+    first = trainer_of(setup)
+    next(some for some in first.run() if first.step == at)
+    second = trainer_of(setup)
+    second.restore(first.state())
+    finish(second)
+    assert [progress.diverged_at for progress in second.progress] == [2, 0]
+
+
 # --- selection ---
 
 

@@ -210,6 +210,12 @@ def test_a_failure_of_unfinished_training_is_not_comparable_even_where_the_paper
     assert finished.verdict == "agrees"
 
 
+def test_fewer_words_than_the_papers_are_never_100_percent_of_them() -> None:
+    result = replace(result_of(0.2), steps=99_600)  # of the paper's 100,000
+    found = compared(suite_of(), result, trained=learned(0.62))
+    assert found.why.endswith("it saw 99 % of the paper's training words")
+
+
 def test_a_failure_with_as_many_words_as_the_paper_agrees_with_its_failure() -> None:
     suite = suite_of(values={"LSTM": {"mod 5": 0.0}}, minutes={"steps": 100_000})
     result = replace(result_of(0.2), steps=100_000)

@@ -20,6 +20,7 @@ from statetrack.pictures.sketch import (
     point_at,
     said_of_missing,
     said_of_seeds,
+    said_of_untested,
     said_of_words,
 )
 from statetrack.report import Entry, Report
@@ -133,6 +134,8 @@ def _draw_cell(
     if entry is None:
         return
     lines = _lines(entry, length, choice)
+    if point is None and not lines:
+        lines = ["not all", "tested"]
     if point is None:
         colour: Any = "#f4f4f4"
         ink, hatch = NOTE, "////"
@@ -172,10 +175,10 @@ def _lines(entry: Entry, length: int, choice: Choice) -> list[str]:
     """What a cell says below its value; in place of it, where there is none."""
     lines = []
     if entry.at(length):
-        right, of = num_right(entry, length)
+        counted = num_right(entry, length)
         diverged = not any(row.selected for row in entry.at(length)) and entry.state == "finished"
         lines += ["diverged"] if diverged else []
-        lines.append(f"{right}/{of}")
+        lines += [] if counted is None else ["{}/{}".format(*counted)]
     elif entry.state == "finished":
         lines.append("diverged" if entry.replicas == entry.diverged else "not tested")
     else:
@@ -224,4 +227,5 @@ def _caption(
         )
         below += f"; in brackets: published, {'; '.join(sources)}"
     said = f"{said_of_words(shown, [length])} per replica; {said_of_seeds(shown)}"
-    return (first, below, said, *said_of_missing(report, shown))
+    untested = said_of_untested(shown, [length], choice, counted=True)
+    return (first, below, said, *untested, *said_of_missing(report, shown))

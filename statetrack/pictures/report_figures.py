@@ -37,6 +37,7 @@ from statetrack.pictures.sketch import (
     said_of,
     said_of_missing,
     said_of_seeds,
+    said_of_untested,
     said_of_words,
     scale_along,
     seeds_of,
@@ -161,6 +162,7 @@ def _caption(
     if trained:
         reach = f"{trained[0]:,}" if len(trained) == 1 else f"{trained[0]:,} to {trained[-1]:,}"
         said.append(f"shaded: lengths up to the longest of training ({reach})")
+    said += said_of_untested(entries, sorted(lengths), choice, counted=False)
     return (*said, *said_of_missing(report, entries))
 
 
@@ -236,9 +238,9 @@ def axis_figure(report: Report, choice: Choice, look: Look) -> CaptionedFigure:
             _mark_unlimited(axes, end, places, wide)
     up = UP[measure]
     sketch.name_axes(panels, NAMES.get(axis, axis.replace("_", " ")), up)
-    shown = {row: handles[row] for row in rows if row in handles}
+    drawn = {row: handles[row] for row in rows if row in handles}
     floors = {"floor": floor_handle("floor")} if measure == "accuracy" else {}
-    sketch.add_legend(figure, shown | floors)
+    sketch.add_legend(figure, drawn | floors)
     what = MEASURED[measure]
     of = "" if measure == "success" else f" of {said_of(choice.of)}"
     caption: tuple[str, ...] = (
@@ -247,9 +249,9 @@ def axis_figure(report: Report, choice: Choice, look: Look) -> CaptionedFigure:
     )
     if unlimited:
         caption += ("∞: new words at every step",)
-    return CaptionedFigure(
-        figure, (*caption, *said_of_missing(report, [entry for entry, _ in placed]))
-    )
+    shown = [entry for entry, _ in placed]
+    caption += said_of_untested(shown, [length], choice, counted=measure == "success")
+    return CaptionedFigure(figure, (*caption, *said_of_missing(report, shown)))
 
 
 def _draw(axes: Any, points: Sequence[tuple[float, IntervalPoint]], stroke: Any) -> Any:
@@ -354,7 +356,8 @@ def ablation_figure(report: Report, choice: Choice, look: Look) -> CaptionedFigu
                 continue
             point = point_at(entry, length, choice.of)
             if point is None:
-                _say(axes, y, "diverged")
+                selected = any(row.selected for row in entry.at(length))
+                _say(axes, y, "not all tested" if selected else "diverged")
             else:
                 axes.barh(y, point.value, height=0.72, color=BAR, edgecolor=NOTE, linewidth=0.5)
                 axes.plot([point.low, point.high], [y, y], color=NOTE, linewidth=1.0)
@@ -391,6 +394,7 @@ def ablation_figure(report: Report, choice: Choice, look: Look) -> CaptionedFigu
         "the seeds at the selected learning rate",
         f"{said_of_words(entries, [length])} per replica; {said_of_seeds(entries)}",
         "dotted: the best constant answer (floor)",
+        *said_of_untested(entries, [length], choice, counted=False),
     )
     return CaptionedFigure(figure, (*caption, *said_of_missing(report, entries)))
 

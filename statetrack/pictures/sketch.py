@@ -20,7 +20,7 @@ from statetrack.pictures.canvas import text_width
 from statetrack.pictures.looks import Look
 from statetrack.report import Entry, Report
 from statetrack.runs import EvaluationRow
-from statetrack.scoring import wilson
+from statetrack.scoring import ratio, wilson
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -114,15 +114,23 @@ def point_at(
 
     Of the selected replica, with its 95 % Wilson interval; of the seeds at its learning rate the
     median, with their range; the share of replicas right on every word, with its Wilson interval.
+    As in a table of the report, a replica that diverged counts as 0, and nothing is known of
+    several where some were not evaluated.
     """
     rows = entry.at(length)
     if measure == "success":
-        return None if not rows else IntervalPoint(*_success(entry, rows))
+        counted = num_right(entry, length)
+        return None if counted is None else IntervalPoint(ratio(*counted), *wilson(*counted))
     if of == "selected":
         row = next((row for row in rows if row.selected), None)
         return None if row is None else _scored(row, measure)
-    values = [_scored(row, measure).value for row in seeds_of(entry, rows)]
-    return IntervalPoint(statistics.median(values), min(values), max(values)) if values else None
+    seeds = seeds_of(entry, rows)
+    same = [one for one in entry.outcomes if one.lr in {row.lr for row in seeds}]
+    gone = sum(one.diverged for one in same)
+    if not seeds or len(seeds) + gone < len(same):
+        return None
+    values = [*(_scored(row, measure).value for row in seeds), *[0.0] * gone]
+    return IntervalPoint(statistics.median(values), min(values), max(values))
 
 
 def _scored(row: EvaluationRow, measure: Measure) -> IntervalPoint:
@@ -135,23 +143,48 @@ def _scored(row: EvaluationRow, measure: Measure) -> IntervalPoint:
     return IntervalPoint(row.accuracy, row.low, row.high)
 
 
-def num_right(entry: Entry, length: int) -> tuple[int, int]:
-    """How many replicas are right on every word of a length, of how many."""
+def num_right(entry: Entry, length: int) -> tuple[int, int] | None:
+    """How many replicas are right on every word of a length, of how many.
+
+    None where one that did not diverge was not evaluated.
+    """
     rows = entry.at(length)
+    if not rows or len(rows) + entry.diverged < entry.replicas:
+        return None
     return sum(row.all_right for row in rows), max(entry.replicas, len(rows))
 
 
-def _success(entry: Entry, rows: Sequence[EvaluationRow]) -> tuple[float, float, float]:
-    right, of = num_right(entry, rows[0].length)
-    low, high = wilson(right, of)
-    return right / of, low, high
+def said_of_untested(
+    entries: Sequence[Entry], lengths: Sequence[int], choice: Choice, *, counted: bool
+) -> tuple[str, ...]:
+    """How many runs lack what is said of several replicas: a median, or which are right.
+
+    Empty where none does. The latter is said where it is `counted`.
+    """
+
+    def lacks(entry: Entry, length: int) -> bool:
+        uncounted = counted and num_right(entry, length) is None
+        return uncounted or (choice.of == "median" and point_at(entry, length, "median") is None)
+
+    partly = [
+        entry
+        for entry in entries
+        if any(lacks(entry, length) for length in lengths if entry.at(length))
+    ]
+    if not partly:
+        return ()
+    runs = "1 run" if len(partly) == 1 else f"{len(partly)} runs"
+    return (f"only some replicas of {runs} were evaluated (`statetrack eval RUN --all`)",)
 
 
 def said_of(of: Of) -> str:
     """What lines and their bands are, for captions."""
     if of == "selected":
         return "the replica that validation selected, with its 95 % interval (Wilson)"
-    return "the median over seeds at the selected learning rate, with their range"
+    return (
+        "the median over seeds at the selected learning rate, with their range, one that diverged "
+        "counted as 0"
+    )
 
 
 BANDS: dict[Of, str] = {"selected": "95 % interval", "median": "range over seeds"}

@@ -26,7 +26,7 @@ from statetrack.runs import (
     evidence_to_json,
     read_evidence,
 )
-from statetrack.scoring import Accuracies, score_of, wilson
+from statetrack.scoring import Accuracies, horizon, score_of, wilson
 from statetrack.spec import golden_hash, load_task
 from statetrack.sweep import (
     SUITES,
@@ -48,6 +48,8 @@ class RecordedCell:
     `rows` are `[replica, length, words, right at the last position, right at every position, share
     of positions, floor]`, `outcomes` are `[seed, lr, validation accuracy, share of right validation
     words, best step]` of each replica in their order, of one that diverged with null shares.
+    `horizon` is read where lengths were tested that no row is of; earlier versions left those of
+    curves out of it.
     `evidence`, `searched` and `first_error` are about the selected replica, as `PointResult` has
     them; where nothing was looked for, they are missing in the file.
     """
@@ -135,7 +137,9 @@ class RecordedCell:
             curves=tuple(rows) if measured.curve_lengths else (),
             selected=next((row for row in own if row.selected), None),
             success=sum(row.all_right for row in own) / len(self.outcomes),
-            horizon=self.horizon,
+            horizon=self.horizon
+            if measured.horizon_lengths
+            else horizon(row for row in rows if row.selected),
             steps=self.steps,
             seconds=self.seconds,
             measured=measured,

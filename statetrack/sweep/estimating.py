@@ -46,7 +46,14 @@ from statetrack.runs import (
     strongest_by_length,
 )
 from statetrack.spec import Task, load_task
-from statetrack.sweep.results import NO_SEARCH, SEED, Point, Searching, kept_result
+from statetrack.sweep.results import (
+    NO_SEARCH,
+    SEED,
+    Point,
+    Searching,
+    kept_result,
+    other_words,
+)
 from statetrack.sweep.suite import Suite
 from statetrack.training import BLOCK, TaskWords, Trainer
 
@@ -435,14 +442,18 @@ class _Work:
         )
 
     def _evaluation(self, suite: Suite, cost: _Cost) -> float:
-        """The seconds of all replicas at the suite's lengths, and of one at those far beyond."""
+        """The seconds of all replicas at the suite's lengths, and of one at those far beyond.
+
+        Words that are drawn in further ways take as long as those drawn as in training.
+        """
         near = {suite.length, *suite.curve_lengths}
         far = {*suite.horizon_lengths}
         if self.shape.prefixes_are_words:  # one pass over words of the longest
             near, far = {max(near)}, {max(far)} if far else set()
-        seconds = self.shape.replicas * sum(map(cost.evaluation, near))
+        seconds = self.shape.replicas * sum(map(cost.evaluation, near)) + cost.shortcuts
+        seconds *= 1 + len(other_words(suite, self.task, self.experiment.data.words))
         share = suite.horizon_samples / suite.samples
-        return seconds + share * sum(map(cost.evaluation, far)) + cost.shortcuts * (1 + bool(far))
+        return seconds + share * sum(map(cost.evaluation, far)) + cost.shortcuts * bool(far)
 
     def _distance(self, shape: _Shape, cost: _Cost) -> tuple[bool, bool, float]:
         """How far a shape is: its own is nearest, then one of its model, by what it computes."""

@@ -8,12 +8,13 @@ measured as it says.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from statetrack.errors import RunError, SettingsError, StatetrackError, setting
+from statetrack.errors import RunError, SettingsError, StatetrackError, TaskError, setting
 from statetrack.evidence import (
     Bracket,
     Certificate,
@@ -184,6 +185,17 @@ SOUGHT = (
     ErrorControl.kind,
 )
 """The kinds of evidence that can be looked for, in the order in which they are."""
+
+
+def other_words(suite: Suite, task: Task, own: str) -> list[str]:
+    """The ways of a suite to draw test words, but for `own`, that a task has."""
+    found = []
+    for words in dict.fromkeys(suite.test_words):
+        with suppress(TaskError):  # such as words inside a group, of a machine without one
+            if words != own:
+                task.with_words(words)
+                found.append(words)
+    return found
 
 
 @dataclass(frozen=True)

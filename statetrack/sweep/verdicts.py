@@ -653,7 +653,8 @@ def _lengths(result: PointResult) -> list[int]:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %"
+    """A share below 1, which is not written as 100 %."""
+    return f"{min(100 * share, 99):.2g} %"
 
 
 def _shown(value: Any) -> str:

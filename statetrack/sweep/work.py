@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statetrack.errors import RunError, SettingsError, StatetrackError, TaskError
+from statetrack.errors import RunError, SettingsError, StatetrackError
 from statetrack.evidence import (
     EVIDENCE,
     Certificate,
@@ -55,6 +55,7 @@ from statetrack.sweep.results import (
     Searching,
     kept_result,
     num_right,
+    other_words,
     refuse_another,
 )
 from statetrack.sweep.suite import SWEEP_FILE, Suite
@@ -265,12 +266,7 @@ def _scored(
     summary, own = run.summary, run.experiment.data.words
     if summary.selected is None:
         return
-    others = []
-    for words in dict.fromkeys(suite.test_words):
-        with suppress(TaskError):  # such as words inside a group, of a machine without one
-            if words != own:
-                run.tested(words=words)
-                others.append(words)
+    others = other_words(suite, run.task, own)
     near, far = (suite.length, *suite.curve_lengths), suite.horizon_lengths
     for words, lengths, samples, seed, replicas in (
         *((words, near, suite.samples, SEED, summary.trained) for words in (own, *others)),
@@ -310,7 +306,7 @@ def _result(
         curves=curves if suite.curve_lengths else (),
         selected=selected,
         success=num_right(rows) / len(summary.replicas),
-        horizon=horizon(row for row in (selected, *far) if row is not None),
+        horizon=horizon(row for row in (*curves, *far) if row.selected),
         steps=summary.steps,
         seconds=summary.seconds,
         measured=measured,

@@ -59,7 +59,7 @@ class Progress:
 
     `best_prefix_accuracy` is -1 after a checkpoint of an earlier version, until weights improve.
     `diverged_at` is the first step, from 1, whose training loss was NaN or infinite; 0 where none
-    was, or it is not known, since training was resumed after it.
+    was.
     """
 
     best_accuracy: float = -1.0

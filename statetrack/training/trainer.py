@@ -256,15 +256,16 @@ class Trainer:
             self._select(records)
         for row, record in enumerate(records):
             if not math.isfinite(record.loss):
-                progress = self.progress[record.replica]
-                progress.stopped = "diverged"
-                progress.diverged_at = self._first_nonfinite(row)
+                self._note_divergence(row)
+                self.progress[record.replica].stopped = "diverged"
         return records
 
-    def _first_nonfinite(self, row: int) -> int:
-        """The first step since the last records at which a replica's loss was not finite, or 0."""
+    def _note_divergence(self, row: int) -> None:
+        """Note the first step at which a replica's loss was not finite, since the last records."""
         broken = [step for step, losses in enumerate(self.recent) if not losses[0, row].isfinite()]
-        return self.step - len(self.recent) + broken[0] + 1 if broken else 0
+        progress = self.progress[self.population.replicas[row].index]
+        if broken and not progress.diverged_at:
+            progress.diverged_at = self.step - len(self.recent) + broken[0] + 1
 
     def _select(self, records: list[Record]) -> None:
         """Keep the weights of replicas that improved; mark those that are to stop."""
@@ -308,6 +309,9 @@ class Trainer:
 
     def state(self) -> dict[str, Any]:
         """The state from which `restore` continues training bit-identically."""
+        for row, loss in enumerate(self.totals[0].tolist()):
+            if not math.isfinite(loss):  # of the losses since the last records only sums are kept
+                self._note_divergence(row)
         return {
             "step": self.step,
             "replicas": [replica.index for replica in self.population.replicas],
