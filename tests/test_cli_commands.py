@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import os
+import re
+import shlex
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -557,6 +559,26 @@ def signalled(monkeypatch: pytest.MonkeyPatch) -> Callable[[signal.Signals], int
             return run(["train", *SMALL, "--out", "stopped"])
 
     return command
+
+
+@pytest.mark.parametrize("name", ["my run", "-run", "a'b"])
+def test_a_command_that_names_a_run_can_be_copied_whatever_the_name(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert run(["train", "--task", "parity", *QUICK, "--out", name]) == 0
+    capsys.readouterr()
+    assert run(["compare", "--", name]) == 0
+    advised = re.search("`statetrack (eval .*)`", capsys.readouterr().out)
+    assert advised is not None
+    command = shlex.split(advised[1])
+    assert run([*command, "--samples", "5"]) == 0
+
+    Path(name, "summary.json").unlink()
+    assert run(["compare", "--", name]) == 0
+    advised = re.search("`statetrack (train --resume .*)`", capsys.readouterr().out)
+    assert advised is not None
+    assert run(shlex.split(advised[1])) == 0
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])

@@ -39,7 +39,7 @@ from statetrack.cli._terminal import (
     require_writable,
 )
 from statetrack.errors import StatetrackError
-from statetrack.text import visible
+from statetrack.text import as_argument, visible
 
 NO_WORST = "worst-case horizon: not measured (--stress-seconds)"
 LEGEND_OF_WORST = (
@@ -394,7 +394,8 @@ def _draw(
     trained = sum(result.seconds for result in results)
     to.print(f"training {trained:.1f} s in total, {wall:.1f} s elapsed")
     beside = sweep.runs_beside(suite, asked.folder)
-    others = f", with {len(beside):,} more: `statetrack report {asked.folder}` shows all"
+    every_run = f"statetrack report {as_argument(asked.folder)}"
+    others = f", with {len(beside):,} more: `{every_run}` shows all"
     to.print(f"runs: {asked.folder}" + (others if beside else ""), soft_wrap=True)
 
 

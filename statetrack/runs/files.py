@@ -38,6 +38,7 @@ from statetrack.runs.disk import (
 from statetrack.runs.rows import MOST, EvaluationRow, EvidenceRow, Identity, Summary, read_row
 from statetrack.scoring import plain
 from statetrack.settings import read_yaml
+from statetrack.text import as_argument
 from statetrack.training import Record
 
 if TYPE_CHECKING:
@@ -213,7 +214,7 @@ class WeightsFile:
         import safetensors.torch
 
         path = run / self.name
-        require_file(path, MISSING.format(run=run))
+        require_file(path, MISSING.format(run=as_argument(run)))
         about = _metadata(path, "pt")
         try:
             weights: dict[str, Tensor] = safetensors.torch.load_file(path)
