@@ -86,6 +86,17 @@ def test_rows_of_several_runs_as_csv_name_their_run(
 
 
 @pytest.mark.parametrize(
+    "asked", ["--errors 1 --out a.md", "--stress --out a.csv", "--seconds 3", "--csv --out a.csv"]
+)
+def test_what_would_be_left_out_is_refused(
+    asked: str, runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["eval", str(runs / "done"), *QUICK, *asked.split()]) == 1
+    assert "leave" in (error := capsys.readouterr().err) or "give" in error
+    assert run(["eval", str(runs / "done"), *QUICK, "--csv", "--out", "-"]) == 0
+
+
+@pytest.mark.parametrize(
     ("wrong", "told"),
     [
         ("nowhere", "nowhere: there is no such folder: give run folders, or what holds them"),
