@@ -27,7 +27,8 @@ def build(argv: list[str]) -> Callable[..., None]:
             str,
             typer.Argument(
                 metavar="SUITE",
-                help="A suite's name, or a .yaml file; with --next, all suites without it.",
+                help="A suite's name, a .yaml file, or the folder of a sweep; with --next, all "
+                "suites without it.",
                 show_default=False,
             ),
         ] = "",
