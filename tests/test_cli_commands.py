@@ -636,6 +636,11 @@ def test_next_runs_the_points_with_the_most_open_numbers_a_second(
     assert "no published number waits" in complaint(capsys, "reproduce", "open.yaml", "--next", "9")
     line = complaint(capsys, "reproduce", "open.yaml", "--next", "9", "--rows", "real")
     assert "--next chooses the points itself, without --rows" in line
+    for option in ("--stress-seconds 3", "--evidence-seconds 3", "--force"):
+        line = complaint(capsys, "reproduce", "open.yaml", "--next", "9", *option.split())
+        assert f"--next chooses the points itself, without {option.split()[0]}" in line
+    line = complaint(capsys, "reproduce", "open.yaml", "--evidence-seconds", "3")
+    assert "--evidence-seconds: is the work of --evidence" in line
     Path("suites").rename("away")
     line = complaint(capsys, "reproduce", "open.yaml", "--next", "0.0001", "--jobs", "1")
     assert "no point takes so few seconds" in line

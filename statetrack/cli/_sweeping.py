@@ -38,7 +38,7 @@ from statetrack.cli._terminal import (
     print_json,
     require_writable,
 )
-from statetrack.errors import StatetrackError
+from statetrack.errors import SettingsError, StatetrackError
 from statetrack.text import as_argument, visible
 
 NO_WORST = "worst-case horizon: not measured (--stress-seconds)"
@@ -214,6 +214,8 @@ def run(given: Mapping[str, Any], **asked_for: Any) -> None:
     Raises `StatetrackError` where points failed, once everything is printed.
     """
     asked = Sweep(**{name: given[name] for name in OPTIONS}, of_executor=given, **asked_for)
+    if asked.evidence_seconds != OPTIONS["evidence_seconds"].default and not asked.evidence:
+        raise SettingsError("--evidence-seconds: is the work of --evidence: give that as well")
     for option, page in (("--markdown", asked.markdown), ("--html", asked.html)):
         if page is not None:
             require_writable(page, option)
