@@ -131,6 +131,13 @@ def test_an_unfinished_run_is_evaluated_at_its_best_weights_and_nothing_is_kept(
     assert "summary.json: is missing" in message
 
 
+def test_a_finished_run_without_weights_is_not_to_be_resumed(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "done", tmp_path / "done")
+    (tmp_path / "done/weights.safetensors").unlink()
+    with pytest.raises(RunError, match=r"is missing: `statetrack train --config .*config.yaml`"):
+        Run.open(tmp_path / "done").model()
+
+
 def test_a_run_without_best_weights_says_so(tmp_path: Path) -> None:
     path = tmp_path / "new"
     started = start(experiment_of(**FEW), path)
