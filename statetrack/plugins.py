@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from statetrack.errors import SettingsError, setting
+from statetrack.text import as_argument
 
 PREFIX = "statetrack_plugin_"
 """The prefix of the module names of plugins."""
@@ -165,7 +166,8 @@ def _mistake_in_class(error: BaseException, advice: bool) -> str | None:
             kind = value if isinstance(value, type) else type(value)
             if kind.__module__.startswith(PREFIX) and (files := plugin_of(kind.__module__)):
                 file = _shown(files.path)
-                how = f"; `statetrack check {file}` says which properties of a model do not hold"
+                how = f"; `statetrack check {as_argument(file)}` says which properties of a model "
+                how += "do not hold"
                 return f"{file}, class {kind.__name__}: {_what(error)}{how if advice else ''}"
     return None
 

@@ -15,8 +15,10 @@ Matplotlib writes SVG, and escapes XML itself.)
 from __future__ import annotations
 
 import re
+import shlex
 import unicodedata
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Final
 
 LONGEST_NAME = 1_000
@@ -66,6 +68,12 @@ def visible(text: str, *, lines: bool = False) -> str:
         else escape_of(letter)
         for letter in text
     )
+
+
+def as_argument(path: Path | str) -> str:
+    """A file or folder as a word of a command line that can be copied into a shell."""
+    name = str(path)
+    return shlex.quote(f"./{name}" if name.startswith("-") else name)
 
 
 def is_plain_number(text: str) -> bool:

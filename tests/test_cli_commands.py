@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import os
+import re
+import shlex
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -559,6 +561,26 @@ def signalled(monkeypatch: pytest.MonkeyPatch) -> Callable[[signal.Signals], int
     return command
 
 
+@pytest.mark.parametrize("name", ["my run", "-run", "a'b"])
+def test_a_command_that_names_a_run_can_be_copied_whatever_the_name(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert run(["train", "--task", "parity", *QUICK, "--out", name]) == 0
+    capsys.readouterr()
+    assert run(["compare", "--", name]) == 0
+    advised = re.search("`statetrack (eval .*)`", capsys.readouterr().out)
+    assert advised is not None
+    command = shlex.split(advised[1])
+    assert run([*command, "--samples", "5"]) == 0
+
+    Path(name, "summary.json").unlink()
+    assert run(["compare", "--", name]) == 0
+    advised = re.search("`statetrack (train --resume .*)`", capsys.readouterr().out)
+    assert advised is not None
+    assert run(shlex.split(advised[1])) == 0
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_training_that_gets_a_signal_goes_on_to_the_very_same_weights(
     how: signal.Signals,
@@ -614,6 +636,11 @@ def test_next_runs_the_points_with_the_most_open_numbers_a_second(
     assert "no published number waits" in complaint(capsys, "reproduce", "open.yaml", "--next", "9")
     line = complaint(capsys, "reproduce", "open.yaml", "--next", "9", "--rows", "real")
     assert "--next chooses the points itself, without --rows" in line
+    for option in ("--stress-seconds 3", "--evidence-seconds 3", "--force"):
+        line = complaint(capsys, "reproduce", "open.yaml", "--next", "9", *option.split())
+        assert f"--next chooses the points itself, without {option.split()[0]}" in line
+    line = complaint(capsys, "reproduce", "open.yaml", "--evidence-seconds", "3")
+    assert "--evidence-seconds: is the work of --evidence" in line
     Path("suites").rename("away")
     line = complaint(capsys, "reproduce", "open.yaml", "--next", "0.0001", "--jobs", "1")
     assert "no point takes so few seconds" in line

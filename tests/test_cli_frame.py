@@ -325,6 +325,22 @@ def test_what_is_known_without_training_imports_no_torch(words):
     assert "torch" not in imported_by(*IN_ONE_PROCESS)[words][0]
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_the_shell_has_closed_is_no_failure(closed):
+    program = shlex.join([sys.executable, "-m", "statetrack", "cite", "gru"])
+    assert subprocess.run(["sh", "-c", f"{program} {closed}"], check=False).returncode == 0
+
+
+def test_a_width_of_zero_is_that_of_a_pipe():
+    asked = [sys.executable, "-m", "statetrack", "list", "protocols"]
+    usual = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    outputs = [
+        subprocess.run(asked, env=env, check=True, capture_output=True).stdout
+        for env in (usual, usual | {"COLUMNS": "0"})
+    ]
+    assert outputs[0] == outputs[1] != b""
+
+
 def test_the_package_runs_as_a_module_with_the_exit_code_of_the_program():
     done = subprocess.run(
         [sys.executable, "-m", "statetrack", "show"], cwd=ROOT, capture_output=True, text=True

@@ -165,6 +165,15 @@ def test_a_run_is_judged_by_its_own_settings(model, task, settings, predicted, u
     assert [lack for lack in lacks if lack not in printed] == []
 
 
+def test_a_size_that_is_too_small_is_not_broken_inside_a_word(capsys, monkeypatch):
+    make_run("a", "lstm", "s3", WRONG, hidden=4)
+    capsys.readouterr()
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["compare", "runs"]) == 0
+    table = capsys.readouterr().out.partition("\nruns/a:")[0]
+    assert {"hidden", "4", "(37", "is", "enough)"} <= {*table.split()}
+
+
 def test_a_run_on_words_too_short_to_identify_the_machine_is_told_so():
     short = outcome(make_run("a", "bilinear", "s4-cascade", WRONG, train_length="2-5"))
     assert short.identified is False and "do not identify the machine" in short.reason

@@ -86,6 +86,17 @@ def test_rows_of_several_runs_as_csv_name_their_run(
 
 
 @pytest.mark.parametrize(
+    "asked", ["--errors 1 --out a.md", "--stress --out a.csv", "--seconds 3", "--csv --out a.csv"]
+)
+def test_what_would_be_left_out_is_refused(
+    asked: str, runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["eval", str(runs / "done"), *QUICK, *asked.split()]) == 1
+    assert "leave" in (error := capsys.readouterr().err) or "give" in error
+    assert run(["eval", str(runs / "done"), *QUICK, "--csv", "--out", "-"]) == 0
+
+
+@pytest.mark.parametrize(
     ("wrong", "told"),
     [
         ("nowhere", "nowhere: there is no such folder: give run folders, or what holds them"),
@@ -118,6 +129,13 @@ def test_an_unfinished_run_is_evaluated_at_its_best_weights_and_nothing_is_kept(
     assert all(torch.equal(v, best[name][0]) for name, v in opened.model().named_parameters())
     message = the_error_of(RunError, lambda: Run.open(path).selected)
     assert "summary.json: is missing" in message
+
+
+def test_a_finished_run_without_weights_is_not_to_be_resumed(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "done", tmp_path / "done")
+    (tmp_path / "done/weights.safetensors").unlink()
+    with pytest.raises(RunError, match=r"is missing: `statetrack train --config .*config.yaml`"):
+        Run.open(tmp_path / "done").model()
 
 
 def test_a_run_without_best_weights_says_so(tmp_path: Path) -> None:

@@ -300,16 +300,24 @@ def test_an_interrupt_at_any_stage_leaves_nothing_behind(tmp_path, in_small_piec
     assert stage in stages and list(tmp_path.iterdir()) == []
 
 
-def test_a_terminated_program_leaves_nothing_behind(tmp_path):
-    sizes = ["--samples", "3000000", "--length", "2-10", "--format", "jsonl"]
+@pytest.mark.parametrize(
+    ("how", "samples", "seen"),
+    [
+        (signal.SIGTERM, "3000000", ".*unfinished/words/seen/*"),
+        (signal.SIGHUP, "3000000", ".*unfinished/words/seen/*"),
+        (signal.SIGTERM, "1000000", ".*unfinished/data/*"),
+    ],
+)
+def test_a_terminated_program_leaves_nothing_behind(how, samples, seen, tmp_path):
+    sizes = ["--samples", samples, "--length", "2-10", "--format", "jsonl"]
     process = subprocess.Popen(
         [sys.executable, "-m", "statetrack", "gen", "s5", *sizes, "--out", str(tmp_path / "set")],
         stderr=subprocess.PIPE,
     )
     end = time.monotonic() + 60
-    while not list(tmp_path.glob(".*unfinished/words/seen/*")) and time.monotonic() < end:
+    while not list(tmp_path.glob(seen)) and time.monotonic() < end:
         time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(how)
     _, error = process.communicate(timeout=60)
     assert process.returncode == app.INTERRUPTED and error.endswith(b"interrupted\n")
     assert list(tmp_path.iterdir()) == []

@@ -586,6 +586,12 @@ def test_what_a_format_has_no_place_for_is_refused():
             Wanted(**wanted)
 
 
+def test_published_numbers_are_asked_for_where_there_are_some():
+    report = report_of(entry_of("a", "b", rows=[row_of(10)]))
+    with pytest.raises(SettingsError, match=r"--published: .* has no published numbers"):
+        Wanted(published=True).of_report(report)
+
+
 EVERYTHING = report_of(
     entry_of(
         ODD, 'say "x", y', rows=[row_of(10), row_of(100, 0.5, first_error=7)], notes=("a", "b")

@@ -154,6 +154,14 @@ def swept(suite: Suite, *, without: str = "") -> Path:
     return Path("out")
 
 
+def test_reproduce_finds_the_runs_of_a_sweep_in_its_folder(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = swept(made_suite(["gru"], ["s3"], {"steps": 5}, {}))
+    assert app.run(["reproduce", str(folder), "--finished"]) == 0
+    assert f"runs: {folder}\n" in capsys.readouterr().out
+
+
 def test_a_folder_that_gets_another_model_describes_the_runs_of_both() -> None:
     first = made_suite(["lstm --hidden 8"], ["s3", "parity"], {"steps": 5, "seeds": 2}, {})
     folder = swept(first)

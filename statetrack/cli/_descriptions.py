@@ -18,7 +18,7 @@ from statetrack.cli._algebra import Line
 from statetrack.errors import TaskError
 from statetrack.references import ids_in, references
 from statetrack.report import facts, interval, plain_columns, share, small
-from statetrack.text import shortened
+from statetrack.text import as_argument, shortened
 
 MOST_STATES = 30
 """The most rows of a transition table that is printed; `--json` has all."""
@@ -448,7 +448,7 @@ def _draw_evaluations(about: dict[str, Any], console: Console) -> None:
     own = about["task"]
     rows = [row | {"task": row["task"] or own} for row in about["evaluations"] if row["selected"]]
     if not rows:
-        console.print(Text(f"not evaluated yet: `statetrack eval {about['name']}`"))
+        console.print(Text(f"not evaluated yet: `statetrack eval {as_argument(about['name'])}`"))
         return
     console.print(Text("evaluations of the selected replica", "bold"))
     columns = []

@@ -88,11 +88,14 @@ def run_next(
 
 def _refuse_others(given: Mapping[str, Any], own: Mapping[str, Any]) -> None:
     usual = inspect.signature(sweeping.Sweep).parameters
-    shown = ("rows", "columns", "finished", "markdown", "html", "evidence", "as_json")
+    shown = (
+        *("rows", "columns", "finished", "markdown", "html"),
+        *("evidence", "evidence_seconds", "as_json"),
+    )
     wrong = [name for name in shown if given[name] != usual[name].default]
     wrong += [name for name, value in own.items() if value]
     if wrong:
-        option = "--json" if wrong[0] == "as_json" else f"--{wrong[0]}"
+        option = "--json" if wrong[0] == "as_json" else options.flag(wrong[0])
         raise SettingsError(f"--next chooses the points itself, without {option}")
 
 

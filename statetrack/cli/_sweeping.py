@@ -38,8 +38,8 @@ from statetrack.cli._terminal import (
     print_json,
     require_writable,
 )
-from statetrack.errors import StatetrackError
-from statetrack.text import visible
+from statetrack.errors import SettingsError, StatetrackError
+from statetrack.text import as_argument, visible
 
 NO_WORST = "worst-case horizon: not measured (--stress-seconds)"
 LEGEND_OF_WORST = (
@@ -214,6 +214,8 @@ def run(given: Mapping[str, Any], **asked_for: Any) -> None:
     Raises `StatetrackError` where points failed, once everything is printed.
     """
     asked = Sweep(**{name: given[name] for name in OPTIONS}, of_executor=given, **asked_for)
+    if asked.evidence_seconds != OPTIONS["evidence_seconds"].default and not asked.evidence:
+        raise SettingsError("--evidence-seconds: is the work of --evidence: give that as well")
     for option, page in (("--markdown", asked.markdown), ("--html", asked.html)):
         if page is not None:
             require_writable(page, option)
@@ -394,7 +396,8 @@ def _draw(
     trained = sum(result.seconds for result in results)
     to.print(f"training {trained:.1f} s in total, {wall:.1f} s elapsed")
     beside = sweep.runs_beside(suite, asked.folder)
-    others = f", with {len(beside):,} more: `statetrack report {asked.folder}` shows all"
+    every_run = f"statetrack report {as_argument(asked.folder)}"
+    others = f", with {len(beside):,} more: `{every_run}` shows all"
     to.print(f"runs: {asked.folder}" + (others if beside else ""), soft_wrap=True)
 
 

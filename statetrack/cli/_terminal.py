@@ -350,6 +350,14 @@ def searching(what: str, seconds: float) -> Iterator[evidence.SearchBudget]:
     yield evidence.SearchBudget(seconds, say)
 
 
+def ending_signals() -> list[signal.Signals]:
+    """SIGTERM, and SIGHUP of a closed terminal, unless it is ignored, as under `nohup`."""
+    hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+    if hangup is None or signal.getsignal(hangup) is signal.SIG_IGN:
+        return [signal.SIGTERM]
+    return [signal.SIGTERM, hangup]
+
+
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
     """Turn the first SIGINT, SIGTERM or SIGHUP into a request to stop; a second stops at once.
@@ -364,10 +372,7 @@ def interruptible() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         asked = True
 
-    heard = [signal.SIGINT, signal.SIGTERM]
-    hangup = getattr(signal, "SIGHUP", None)  # Windows has none
-    if hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN:
-        heard.append(hangup)
+    heard = [signal.SIGINT, *ending_signals()]
     before = {number: signal.signal(number, ask) for number in heard}
     try:
         yield lambda: asked

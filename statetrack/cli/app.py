@@ -113,6 +113,10 @@ def main() -> None:
     """The program `statetrack`."""
     gc.freeze()  # what is imported so far stays, and no collection is to look through it
     gc.set_threshold(50_000, 20, 20)  # imports make what stays, and training makes no cycles
+    if not os.environ.get("COLUMNS", "").strip("0"):
+        os.environ.pop("COLUMNS", None)  # 0 is the width of a terminal that has none
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # None where the shell has closed it
+    sys.stderr = sys.stderr or open(os.devnull, "w")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without Unicode shows escapes
             stream.reconfigure(errors="backslashreplace")

@@ -19,7 +19,6 @@ from statetrack.cli import options
 from statetrack.evidence import length_text
 from statetrack.models import MODEL_FACTS
 from statetrack.report import (
-    NO_BREAK,
     Column,
     Document,
     Table,
@@ -226,8 +225,8 @@ def _model(one: Comparison) -> Text:
         for name, value in one.settings.items()
         if value != defaults[name] or name in lacking
     ]
-    own = (line.replace(" ", NO_BREAK) for line in lines)
-    return Text.assemble(one.model, *[("\n  " + line, "dim") for line in own])
+    own = [f"\n  {report.breaking_at_brackets(line)}" for line in lines]
+    return Text.assemble(one.model, *[(line, "dim") for line in own])
 
 
 def _predicted(one: Comparison) -> Text:

@@ -31,6 +31,9 @@ from statetrack.text import GREATEST_SEED, visible
 PLACE = 3
 """Its place among the commands that `statetrack --help` lists."""
 
+SECONDS = 20.0
+"""The work of `--stress` where no option says more or less."""
+
 CURVE_FROM = 5
 """The least number of lengths for which a curve is drawn below the table."""
 
@@ -100,7 +103,7 @@ def evaluate(
             min=0.1,
             max=10**6,
         ),
-    ] = 20.0,
+    ] = SECONDS,
     rounding: options.RoundingModel = None,
     device: options.Device = None,
     trust_plugin: options.TrustPlugin = False,
@@ -128,11 +131,18 @@ def evaluate(
     """
     if as_json and as_csv:
         raise SettingsError("--json and --csv: choose one")
+    if seconds != SECONDS and not stress:
+        raise SettingsError("--seconds: is the work of --stress: give that as well")
     if as_csv and (stress or errors):
         raise SettingsError("--csv has rows of accuracies only: leave out --stress and --errors")
-    if as_csv and out is not None:
+    if as_csv and terminal.named_file(out, force=force) is not None:
         raise SettingsError("--csv: prints CSV: leave it out, or --out")
     file = terminal.wanted_file(out, force=force, as_json=as_json)
+    if file is not None and (stress or errors) and report.format_of(file) != "json":
+        raise SettingsError(
+            f"--out {file}: has rows of accuracies only: leave out --stress and --errors, or name "
+            "a file that ends in .json"
+        )
     if plot is not None:
         pictures.check_path(plot)
         require_writable(plot, "--plot")

@@ -16,7 +16,14 @@ from rich.text import Text
 
 from statetrack import data, report, sources, spec
 from statetrack.cli import options
-from statetrack.cli._terminal import note, print_json, progress_bar, require_writable, write_file
+from statetrack.cli._terminal import (
+    ending_signals,
+    note,
+    print_json,
+    progress_bar,
+    require_writable,
+    write_file,
+)
 from statetrack.errors import (
     DatasetError,
     SettingsError,
@@ -133,8 +140,9 @@ def gen(
     steps = list(zip(loaded, requests, folders, strict=True))
     cards = []
     of_one: dict[str, Any] = {"disable": True} if len(steps) == 1 else {}
-    for task, request, folder in progress_bar(steps, desc="writing", leave=False, **of_one):
-        cards.append(_write(folder, task, request, settings, text, force=force))
+    with _ended_cleanly():
+        for task, request, folder in progress_bar(steps, desc="writing", leave=False, **of_one):
+            cards.append(_write(folder, task, request, settings, text, force=force))
     if as_json:
         print_json({"datasets": [_as_json(*each) for each in zip(folders, cards, strict=True)]})
         return
@@ -337,7 +345,7 @@ def _write(
     """Draw one dataset and write it; its card."""
     command = _command(task, settings, request)
     if _is_large(request):
-        with _ended_cleanly(), _Bars() as bars:
+        with _Bars() as bars:
             return data.write_large_dataset(
                 folder,
                 task,
@@ -364,16 +372,17 @@ def _write(
 
 @contextmanager
 def _ended_cleanly() -> Iterator[None]:
-    """Let SIGTERM end the program as an interrupt does, so that no unfinished folder is left."""
+    """Let other signals end the program as an interrupt does: no unfinished folder is left."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    earlier = signal.signal(signal.SIGTERM, end)
+    earlier = {number: signal.signal(number, end) for number in ending_signals()}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, earlier)
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
 
 
 class _Bars:

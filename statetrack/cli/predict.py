@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
@@ -196,19 +195,13 @@ def _size(found: theory.Prediction, *, brief: bool = False) -> str:
     needs = found.needs if found.can == "yes" else ()
     if brief:
         needs = tuple(need for need in needs if need.met != "yes") or needs[:1]
-    return ", ".join(
-        _breaking(f"{need.bounds}{f' [has {need.given}]' if need in found.unmet else ''}")
-        for need in needs
+    bounds = (
+        f"{need.bounds}{f' [has {need.given}]' if need in found.unmet else ''}" for need in needs
     )
+    return ", ".join(map(report.breaking_at_brackets, bounds))
 
 
 def _fits_whole(row: Mapping[str, theory.Prediction], width: int) -> bool:
     """Whether a line of this width has room for every model, its answer and its size."""
     sizes = max(len(_size(found, brief=True)) for found in row.values())
     return max(map(len, row)) + max(map(len, report.SHOWN.values())) + sizes + 4 <= width
-
-
-def _breaking(text: str) -> str:
-    """Bounds that break into lines before a bracket."""
-    whole = text.replace(" ", report.NO_BREAK)
-    return re.sub(rf"{report.NO_BREAK}(?=[\[(])", " ", whole)

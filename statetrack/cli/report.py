@@ -115,7 +115,7 @@ def report(
 
     Examples:
         statetrack report runs
-        statetrack report hierarchy --published
+        statetrack report flip-flop-mamba --published
         statetrack report runs --format latex --out table.tex
 
     """

@@ -18,6 +18,9 @@ from statetrack.sweep import BUDGETS, folder_of, load_suite
 PLACE = 10
 """Its place among the commands that `statetrack --help` lists."""
 
+STRESS_SECONDS = 5.0
+"""The work of the search for the worst word of each point, where no option says more or less."""
+
 
 def build(argv: list[str]) -> Callable[..., None]:
     """The command, with the options of the executor that its arguments name."""
@@ -27,7 +30,8 @@ def build(argv: list[str]) -> Callable[..., None]:
             str,
             typer.Argument(
                 metavar="SUITE",
-                help="A suite's name, or a .yaml file; with --next, all suites without it.",
+                help="A suite's name, a .yaml file, or the folder of a sweep; with --next, all "
+                "suites without it.",
                 show_default=False,
             ),
         ] = "",
@@ -84,7 +88,9 @@ def build(argv: list[str]) -> Callable[..., None]:
 
         """
         if next_seconds:
-            own = {"out": out, "seeds": seeds, "steps": steps}
+            sought = given["stress_seconds"] != STRESS_SECONDS
+            own = {"out": out, "force": force, "seeds": seeds, "steps": steps}
+            own["stress_seconds"] = sought
             run_next([suite] if suite else [], budget, next_seconds, given, own)
             return
         if not suite:
@@ -106,5 +112,5 @@ def build(argv: list[str]) -> Callable[..., None]:
         )
 
     return sweeping.with_options(
-        reproduce, argv, stress_seconds=5.0, after_columns=("seeds", "steps")
+        reproduce, argv, stress_seconds=STRESS_SECONDS, after_columns=("seeds", "steps")
     )

@@ -33,6 +33,7 @@ from statetrack.registry import tasks_folder
 from statetrack.rounding import ROUNDINGS
 from statetrack.settings import read_yaml
 from statetrack.sweep import SUITES
+from statetrack.text import as_argument
 from statetrack.training import PROTOCOLS
 
 AUTO = "auto"
@@ -119,7 +120,7 @@ def _show(name: str, as_json: bool) -> None:
     if not found and Path(name).is_dir():
         raise RunError(
             f"{name}: is no run folder (it has no config.yaml); `statetrack list runs --runs "
-            f"{name}` shows the runs in it"
+            f"{as_argument(name)}` shows the runs in it"
         )
     if not found and _is_plain(name):
         every = [known for names in _names().values() for known in names]
@@ -140,7 +141,7 @@ def _show(name: str, as_json: bool) -> None:
             )
     _SHOWN[kind][1](name, as_json)
     for other in others:
-        chosen = f"./{name}" if other == "run" else f"{other}:{name}"
+        chosen = as_argument(f"./{name}" if other == "run" else f"{other}:{name}")
         what = "a run folder" if other == "run" else f"a {other}"
         note(f"{name} is also {what}: `statetrack show {chosen}`")
 

@@ -33,7 +33,7 @@ from statetrack.errors import SettingsError
 from statetrack.models import MODEL_FACTS, MODELS, recurrence_of
 from statetrack.scoring import plain
 from statetrack.settings import read_yaml
-from statetrack.text import visible
+from statetrack.text import as_argument, visible
 from statetrack.training import DataSettings, TrainSettings
 
 DEFAULT_MODEL = "bilinear-cp"
@@ -239,10 +239,8 @@ def _train(run: runs.Run, log: Sequence[str], as_json: bool) -> None:
             if settings.finish != "none" and record.step == settings.steps:
                 shown.say("solving for the operators")
     if not run.finished:
-        typer.echo(
-            f"interrupted; `statetrack train --resume {visible(str(run.path))}` continues it",
-            err=True,
-        )
+        again = f"statetrack train --resume {as_argument(run.path)}"
+        typer.echo(visible(f"interrupted; `{again}` continues it"), err=True)
         raise typer.Exit(INTERRUPTED)
     summary = run.summary
     if as_json:
@@ -270,7 +268,7 @@ def _remark(run: runs.Run) -> None:
         runs.strongest_in_validation(run.words, chosen.seed),
         lengths=lengths,
         task=task,
-        run=shlex.quote(str(run.path)),
+        run=as_argument(run.path),
         test_length=max([*run.task.spec.test_lengths, 10 * lengths.longest]),
         predicted=f"{task} --models {shlex.quote(model)}" if known else "",
     )

@@ -46,6 +46,7 @@ from statetrack.pictures.sketch import (
     strokes_of,
 )
 from statetrack.report import Entry, Report
+from statetrack.text import as_argument
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -418,8 +419,8 @@ def angle_figure(report: Report, choice: Choice, look: Look) -> CaptionedFigure:
     found = next((each for each in entry.evidence if isinstance(each, Representation)), None)
     if found is None or not found.planes:
         raise SettingsError(
-            f"{entry.run}: no angles of it are known: `statetrack probe {entry.run} --only "
-            "representation` finds those of a linear model"
+            f"{entry.run}: no angles of it are known: `statetrack probe "
+            f"{as_argument(entry.run)} --only representation` finds those of a linear model"
         )
     figure = found.plane_figure(f"{entry.model} on {entry.task}")
     if look.width or look.height:

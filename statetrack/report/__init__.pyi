@@ -56,6 +56,7 @@ from .table import Line as Line
 from .table import ReportFormat as ReportFormat
 from .table import Styled as Styled
 from .table import Table as Table
+from .table import breaking_at_brackets as breaking_at_brackets
 from .table import facts as facts
 from .table import format_of as format_of
 from .table import interval as interval

@@ -9,6 +9,7 @@ everywhere, so 1.00 means that every answer was right.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,6 +37,11 @@ LOOKS = {"yes": "green", "no": "red", "unknown": "dim"}
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 """Holds two words on one line; it is printed as a space."""
+
+
+def breaking_at_brackets(text: str) -> str:
+    """A text, such as `hidden 3 (37 is enough)`, that breaks into lines before brackets alone."""
+    return re.sub(rf"{NO_BREAK}(?=[\[(])", " ", text.replace(" ", NO_BREAK))
 
 
 def written(value: Any) -> str:

@@ -126,9 +126,12 @@ class Wanted:
         if self.form == "latex" and self.also is None:
             told = f"--also {','.join(ALSO)}: columns for these, or some of them"
             table = replace(table, notes=(*table.notes, told))
-        compared = report.compared
-        if not (self.published and compared):
+        if not self.published:
             return [table]
+        if not (compared := report.compared):
+            raise SettingsError(
+                f"--published: '{report.title}' has no published numbers to compare with"
+            )
         verdicts = verdict_table(compared)
         if self.form == "rich":
             return [table, verdicts, *legend(compared)]

@@ -25,6 +25,7 @@ from statetrack.runs.folder import RunFolder
 from statetrack.runs.plugins import code_of, needs_plugin
 from statetrack.scoring import rounded_down
 from statetrack.spec import current_name
+from statetrack.text import as_argument
 
 Judged = Literal[
     "agree",
@@ -196,7 +197,7 @@ def judge(run: RunFacts) -> Comparison:
             bare,
             outcome="unfinished",
             reason="training has not come to its end",
-            advice=f"`statetrack train --resume {run.path}`",
+            advice=f"`statetrack train --resume {as_argument(run.path)}`",
         )
     bare = replace(bare, num_replicas=len(summary.replicas), num_diverged=len(summary.diverged))
     if selected is None:
@@ -212,8 +213,8 @@ def judge(run: RunFacts) -> Comparison:
             bare,
             outcome="contradiction",
             reason=wrong,
-            advice=f"look again (`statetrack certify {run.path} --all`), and report it if it is "
-            "still there",
+            advice=f"look again (`statetrack certify {as_argument(run.path)} --all`), and report "
+            "it if it is still there",
         )
     if best is None:
         longest = run.words.lengths.longest
@@ -222,7 +223,7 @@ def judge(run: RunFacts) -> Comparison:
             bare,
             outcome="not evaluated",
             reason=f"no test words are longer than the {longest} symbols of training",
-            advice=f"`statetrack eval {run.path} --length {far}`",
+            advice=f"`statetrack eval {as_argument(run.path)} --length {far}`",
         )
     if prediction is None:
         return replace(bare, outcome="nothing predicted", reason=run.unpredictable)
@@ -246,7 +247,7 @@ def _judge_prediction(
     bare: Comparison, best: Measured, found: Prediction, experiment: Experiment
 ) -> Comparison:
     """The outcome of a run that was evaluated and has a prediction."""
-    below = _too_small(found, bare.predicted)
+    run, below = as_argument(bare.run), _too_small(found, bare.predicted)
     tracks = best.verdict == "tracks"
     outcome = judged(found.can, bare.predicted, tracks=tracks, tests=best.tests)
     bare = replace(bare, outcome=outcome)
@@ -255,7 +256,7 @@ def _judge_prediction(
             bare,
             reason=f"words of up to {best.length:,} symbols have one possible answer, so that a "
             "constant is right on all of them",
-            advice=f"test longer words (`statetrack eval {bare.run} --length {10 * best.length}`), "
+            advice=f"test longer words (`statetrack eval {run} --length {10 * best.length}`), "
             "or words that are drawn otherwise (--words)",
         )
     if bare.outcome == "nothing predicted":
@@ -266,8 +267,8 @@ def _judge_prediction(
             bare,
             reason=f"{_predicted_no(below)}, {_right_beyond(best)}{_whose(bare, best)}",
             advice="the prediction is about words of every length: test longer ones "
-            f"(`statetrack eval {bare.run} --length {10 * best.length}`) and more of them "
-            f"(--samples), and seek one that fails (`statetrack certify {bare.run}`); accuracy on "
+            f"(`statetrack eval {run} --length {10 * best.length}`) and more of them "
+            f"(--samples), and seek one that fails (`statetrack certify {run}`); accuracy on "
             "shorter words does not contradict it",
         )
     if bare.outcome == "predicted yes, not reached":
@@ -344,8 +345,9 @@ def _at_the_longest(best: Measured) -> str:
 
 def _not_reached(bare: Comparison, best: Measured, loss: str) -> tuple[str, str]:
     """Why weights that exist may not have been found by a loss, and what to do."""
+    run = as_argument(bare.run)
     unseen = (bare.num_replicas or 0) - bare.num_diverged - bare.num_evaluated
-    others = f"evaluate the other {unseen} replicas (`statetrack eval {bare.run} --all`)"
+    others = f"evaluate the other {unseen} replicas (`statetrack eval {run} --all`)"
     reason = f"predicted yes, {_right_and_not_beyond(best)}{_whose(bare, best)}"
     if best.verdict == "partly":
         corrects = bare.prediction is None or bare.prediction.robust != "no"
@@ -356,7 +358,7 @@ def _not_reached(bare: Comparison, best: Measured, loss: str) -> tuple[str, str]
             tries.insert(
                 0,
                 "a loss that has an exact optimum "
-                f"(`statetrack train --from {bare.run} --loss squared-error`)",
+                f"(`statetrack train --from {run} --loss squared-error`)",
             )
     else:
         reason += "; the weights exist, and training did not find them"

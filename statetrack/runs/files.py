@@ -28,6 +28,7 @@ from statetrack.runs import locking
 from statetrack.runs.disk import (
     LONGEST_ROW,
     append_to_file,
+    is_file,
     read_file,
     read_lines,
     reason_of,
@@ -38,6 +39,7 @@ from statetrack.runs.disk import (
 from statetrack.runs.rows import MOST, EvaluationRow, EvidenceRow, Identity, Summary, read_row
 from statetrack.scoring import plain
 from statetrack.settings import read_yaml
+from statetrack.text import as_argument
 from statetrack.training import Record
 
 if TYPE_CHECKING:
@@ -56,8 +58,19 @@ LONGEST_EVIDENCE = 1 << 20
 LARGEST_JSON = 1 << 25
 """An upper bound of the bytes in a `.json` file of a run."""
 
-MISSING = "is missing; if training was interrupted, `statetrack train --resume {run}` continues it"
+MISSING = "is missing"
 """What is said of a file that is not there."""
+
+
+def missing_from(run: Path) -> str:
+    """What is said of a file that a run gets, in its folder: what to do differs at its end."""
+    config = as_argument(run / CONFIG.name)
+    if is_file(run / SUMMARY.name):
+        return f"{MISSING}: `statetrack train --config {config}` trains such a run again"
+    return (
+        f"{MISSING}; if training was interrupted, `statetrack train --resume {as_argument(run)}` "
+        "continues it"
+    )
 
 
 @dataclass(frozen=True)
@@ -72,7 +85,7 @@ class RunFile(Generic[T]):
     about: str
     load: Callable[[Path], T]
     dump: Callable[[T], bytes]
-    missing: str = MISSING
+    missing: Callable[[Path], str] = missing_from
 
     def read(self, run: Path) -> T:
         """What the file holds in the folder of a run."""
@@ -80,7 +93,7 @@ class RunFile(Generic[T]):
 
     def require(self, run: Path) -> Path:
         """The path of the file, which is there."""
-        require_file(run / self.name, self.missing.format(run=run))
+        require_file(run / self.name, self.missing(run))
         return run / self.name
 
     def write(self, run: Path, content: T) -> None:
@@ -213,7 +226,7 @@ class WeightsFile:
         import safetensors.torch
 
         path = run / self.name
-        require_file(path, MISSING.format(run=run))
+        require_file(path, missing_from(run))
         about = _metadata(path, "pt")
         try:
             weights: dict[str, Tensor] = safetensors.torch.load_file(path)
@@ -436,7 +449,7 @@ CONFIG: RunFile[Values] = RunFile(
     "every setting, flat: `statetrack train --config` repeats the run",
     _yaml,
     _yaml_bytes,
-    missing="is missing",
+    missing=lambda run: MISSING,
 )
 TASK: RunFile[Values] = RunFile("task.yaml", "the task, complete in itself", _yaml, _yaml_bytes)
 PLUGIN: RunFile[bytes] = RunFile(

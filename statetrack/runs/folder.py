@@ -37,6 +37,7 @@ from statetrack.runs.files import RowFile, RunFile, is_there
 from statetrack.runs.loggers import LOGS
 from statetrack.runs.own_code import remember_code
 from statetrack.runs.rows import EvaluationRow, EvidenceRow, Identity
+from statetrack.text import as_argument
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -553,7 +554,8 @@ def require_new(out: Path, *, force: bool = False) -> None:
 def _taken(path: Path) -> RunError:
     """That a folder has something in it, and what to do."""
     unfinished = is_run(path) and not RunFolder(path).finished
-    hint = f", or continue it with `statetrack train --resume {path}`" if unfinished else ""
+    again = f"statetrack train --resume {as_argument(path)}"
+    hint = f", or continue it with `{again}`" if unfinished else ""
     hint += f", or replace it by {setting('force')}" if is_run(path) else ""
     return RunError(
         f"{path}: already exists and is not empty: choose another {setting('out')}{hint}"

@@ -55,6 +55,7 @@ from statetrack.runs.rows import (
 from statetrack.runs.shortcuts import strongest_by_length
 from statetrack.runs.tensors import Stored, Unfinished, check_state, summary_of
 from statetrack.spec import Task, file_in, folder_name, load_task
+from statetrack.text import as_argument
 from statetrack.training import (
     Pending,
     Population,
@@ -230,7 +231,8 @@ class Run(RunFacts):
                 f"{self.path}: has not finished its {planned:,} steps: resume it without "
                 f"{setting('steps')} first; then it can be extended"
             )
-        again = f"train it again, with {setting('config')} {self.path / files.CONFIG.name}"
+        config = as_argument(self.path / files.CONFIG.name)
+        again = f"train it again, with {setting('config')} {config}"
         summary = self.summary
         if steps <= planned:
             raise RunError(
@@ -390,11 +392,12 @@ class Run(RunFacts):
         trained_with = str(self.folder.read(files.ENVIRONMENT).get("statetrack", ""))
         since = MODELS[self.experiment.model].same_since
         if trained_with and _numbers(trained_with) < _numbers(since):
+            config = as_argument(self.path / files.CONFIG.name)
             raise RunError(
                 f"{self.path}: was trained with statetrack {trained_with}, and since {since} "
                 f"{self.experiment.model} computes something else from such weights: train it "
-                f"again (`statetrack train --config {self.path / files.CONFIG.name}`), or "
-                f"evaluate it with statetrack {trained_with}"
+                f"again (`statetrack train --config {config}`), or evaluate it with "
+                f"statetrack {trained_with}"
             )
 
     def model(self, replica: int | None = None) -> SequenceModel:

@@ -19,6 +19,7 @@ from statetrack.runs import files
 from statetrack.runs.config import Experiment
 from statetrack.runs.folder import RunFolder
 from statetrack.runs.rows import Outcome, Summary
+from statetrack.text import as_argument
 from statetrack.training import (
     OPTIMISERS,
     Finish,
@@ -309,7 +310,7 @@ class Unfinished:
             raise RunError(
                 f"{folder.path}: the run has not finished (it has no summary.json), and has no "
                 "checkpoint yet, so there are no weights to read; "
-                f"`statetrack train --resume {folder.path}` continues it"
+                f"`statetrack train --resume {as_argument(folder.path)}` continues it"
             )
         try:
             best = best_of(checkpoint, len(replicas), steps)

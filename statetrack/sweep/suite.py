@@ -516,7 +516,12 @@ SUITES: Registry[Suite] = Registry(
 
 
 def folder_of(suite: str, budget: str | None) -> Path:
-    """The folder of a suite's runs where none is named: `suites/NAME`, or `suites/NAME-BUDGET`."""
+    """The folder of a suite's runs where none is named: `suites/NAME`, or `suites/NAME-BUDGET`.
+
+    A sweep's folder holds its own.
+    """
+    if (Path(suite) / SWEEP_FILE).is_file():
+        return Path(suite)
     name = Path(suite).stem
     return Path("suites") / (name if budget in (None, BUDGETS[0]) else f"{name}-{budget}")
 
