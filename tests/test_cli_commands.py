@@ -344,6 +344,19 @@ def test_training_options_reach_the_run(capsys: pytest.CaptureFixture[str]) -> N
     assert "smoothed-cross-entropy" in Path("mine/config.yaml").read_text()
 
 
+def test_label_smoothing_is_refused_with_a_loss_that_has_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", "--task", "parity", "--hidden", "4", "--rank", "2", "--steps", "1"]
+    words += ["--out", str(tmp_path / "run"), "--label-smoothing", "0.2"]
+    assert run(words) == 1 and not (tmp_path / "run").exists()
+    assert capsys.readouterr().err == (
+        "error: --label-smoothing 0.2: the loss is squared-error, which has none: add --loss "
+        "smoothed-cross-entropy, or leave it out\n"
+    )
+    assert run([*words, "--loss", "smoothed-cross-entropy"]) == 0
+
+
 def test_a_suite_is_one_table_and_goes_on_where_it_was(capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.yaml").write_text(
         "title: Two by one\n"

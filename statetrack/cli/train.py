@@ -38,6 +38,9 @@ from statetrack.training import DataSettings, TrainSettings
 
 DEFAULT_MODEL = "bilinear-cp"
 
+NOT_SMOOTHED = ("squared-error", "cross-entropy")
+"""The shipped losses without label smoothing; one of a plugin may have it."""
+
 PANELS: Mapping[str, Sequence[str]] = {
     "Optimiser": (
         *("optimizer", "beta1", "beta2", "epsilon", "weight_decay", "schedule", "warmup", "clip"),
@@ -67,6 +70,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             f"{config}: these settings are of a run whose weights were not random: give the run "
             "itself by --from"
         )
+    smoothing = options.peek(argv, "--label-smoothing")
     given_name = options.peek(argv, "--model") or values.get("model")
     name = str(given_name or DEFAULT_MODEL)
     said = name if given_name else f"{name}, the model where none is given,"
@@ -134,11 +138,17 @@ def build(argv: list[str]) -> Callable[..., None]:
         refuse_unknown(context.args, said, own, others_of(name), own_of(name), command="train")
         if out is not None:
             runs.require_new(out, force=force)  # before what follows imports torch
+        training = options.collect(TrainSettings, given)
+        if smoothing is not None and training.loss in NOT_SMOOTHED:
+            raise SettingsError(
+                f"--label-smoothing {smoothing}: the loss is {training.loss}, which has none: add "
+                "--loss smoothed-cross-entropy, or leave it out"
+            )
         experiment = runs.Experiment(
             name,
             options.collect(MODELS[name].settings_class, given),
             options.collect(DataSettings, given),
-            options.collect(TrainSettings, given),
+            training,
         )
         runs.require_logs(log or ())
         if force and out is None:
