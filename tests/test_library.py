@@ -162,6 +162,37 @@ def test_weights_that_have_two_names_are_trained_as_if_they_had_one() -> None:
         assert torch.equal(value, trained[1][name]), name
 
 
+class Repeats(nn.Module):
+    """One block in two places, under names of its own or under the same one."""
+
+    def __init__(self, names: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(2, 8)
+        block = nn.Linear(8, 8)
+        self.blocks = nn.ModuleList([block] * names)
+        self.readout = nn.Linear(8, 2)
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        stream = self.embedding(symbols).cumsum(1)
+        for place in range(2):
+            stream = stream + self.blocks[place % len(self.blocks)](stream).tanh()
+        return self.readout(stream)
+
+
+def test_a_block_in_two_places_is_trained_as_one_and_stays_one() -> None:
+    trained = []
+    for names in (1, 2):
+        torch.manual_seed(0)
+        model = Repeats(names)
+        st.fit(model, PARITY, **QUICK)
+        assert model.blocks[0] is model.blocks[-1]
+        assert all(isinstance(weight, nn.Parameter) for weight in model.parameters())
+        trained.append([value.clone() for value in model.parameters()])
+    assert all(torch.equal(one, two) for one, two in zip(*trained, strict=True))
+    findings = st.check_model(Repeats(2), PARITY)
+    assert all(finding.ok and not finding.detail for finding in findings)
+
+
 def test_training_changes_a_module_in_place_to_its_best_weights_and_keeps_its_mode() -> None:
     torch.manual_seed(0)
     model = Plain().eval()

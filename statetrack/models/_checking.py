@@ -22,7 +22,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from statetrack.errors import WHERE_NOT_FINITE, SettingsError
 from statetrack.models._base import Scanning, SequenceModel, Stepping, numbers_in
-from statetrack.models._given import require_module
+from statetrack.models._given import other_names, require_module
 from statetrack.plugins import explain_mistake
 from statetrack.settings import Settings
 from statetrack.spec import Task, load_task
@@ -295,7 +295,9 @@ def _population(subject: _Subject) -> str:
     stacked = {name: value.detach().requires_grad_() for name, value in parameters.items()}
 
     def run(weights: Weights, buffers: Weights, symbols: Tensor) -> Tensor:
-        logits: Tensor = functional_call(replicas[0], (weights, buffers), (symbols,))
+        own = weights | buffers
+        given = own | {other: own[name] for other, name in other_names(replicas[0]).items()}
+        logits: Tensor = functional_call(replicas[0], given, (symbols,), tie_weights=False)
         return logits
 
     try:

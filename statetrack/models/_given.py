@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from statetrack.errors import SettingsError
 from statetrack.models._base import SequenceModel
@@ -52,6 +52,22 @@ def reading(model: nn.Module, num_symbols: int) -> Iterator[None]:
         yield
     except IndexError as problem:
         raise SettingsError(_too_few(model, num_symbols, str(problem))) from problem
+
+
+def other_names(model: nn.Module) -> dict[str, str]:
+    """The other names of a weight or buffer that is in several places, each with its first name.
+
+    A submodule that is in several places has its weights in one: `functional_call` that ties
+    weights puts the caller's into it for each name, and leaves the last of them there.
+    """
+    first: dict[Tensor, str] = {}
+    found: dict[str, str] = {}
+    for path, module in model.named_modules():
+        own = {"prefix": path, "recurse": False, "remove_duplicate": False}
+        for name, value in (*module.named_parameters(**own), *module.named_buffers(**own)):
+            if first.setdefault(value, name) != name:
+                found[name] = first[value]
+    return found
 
 
 def _too_few(model: nn.Module, num_symbols: int, why: str) -> str:

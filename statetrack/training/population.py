@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from statetrack.errors import SettingsError
-from statetrack.models import TRAINING, SequenceModel, check_memory
+from statetrack.models import TRAINING, SequenceModel, check_memory, other_names
 from statetrack.training.optimisers import step_of, without_compiler
 from statetrack.training.records import Replica
 from statetrack.training.settings import OPTIMISERS, TrainSettings
@@ -55,11 +55,7 @@ class Population:
                 models.append(make())
         parameters, buffers = stack_module_state(list(models))
         self.model = models[0].to(device)
-        names = [
-            *self.model.named_parameters(remove_duplicate=False),
-            *self.model.named_buffers(remove_duplicate=False),
-        ]
-        self.shares_weights = len(names) > len(parameters) + len(buffers)
+        self.other_names = other_names(self.model)
         self.parameters: Weights = {
             name: value.detach().to(device).requires_grad_() for name, value in parameters.items()
         }
@@ -95,10 +91,8 @@ class Population:
         """Logits [R, B, T, C] of symbols [R, B, T]."""
         model = self.model
         if len(self) > 1 and isinstance(model, SequenceModel) and model.reads_replicas:
-            weights = self.parameters | self.buffers
-            logits: Tensor = functional_call(
-                model, weights, (symbols,), tie_weights=self.shares_weights
-            )
+            weights = self.in_all_places(self.parameters | self.buffers)
+            logits: Tensor = functional_call(model, weights, (symbols,), tie_weights=False)
             return logits
         return self.through(model, "", self.vectorises, symbols)
 
@@ -116,11 +110,11 @@ class Population:
         one.
         """
         prefix = name and f"{name}."
-        ties = bool(name) or self.shares_weights
-        weights = {prefix + key: value for key, value in (self.parameters | self.buffers).items()}
+        own = self.in_all_places(self.parameters | self.buffers)
+        weights = {prefix + key: value for key, value in own.items()}
 
         def run(weights: Weights, *inputs: Tensor) -> Tensor:
-            given: Tensor = functional_call(module, weights, inputs, tie_weights=ties)
+            given: Tensor = functional_call(module, weights, inputs, tie_weights=False)
             return given
 
         if len(self) == 1:
@@ -137,6 +131,10 @@ class Population:
                 for r in range(len(self))
             ]
         )
+
+    def in_all_places(self, weights: Weights) -> Weights:
+        """The weights, those that are in several places of the model under each of their names."""
+        return weights | {other: weights[name] for other, name in self.other_names.items()}
 
     def keep(self, rows: Sequence[int]) -> None:
         """Keep only the replicas in the given rows."""

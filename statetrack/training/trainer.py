@@ -178,7 +178,9 @@ class Trainer:
         weights = own | {name: value.to(self.device) for name, value in found.weights.items()}
         model.eval()
         before, logits = (
-            functional_call(model, given, (words.symbols[0],)).unsqueeze(0)
+            functional_call(
+                model, self.population.in_all_places(given), (words.symbols[0],), tie_weights=False
+            ).unsqueeze(0)
             for given in (own, weights)
         )
         loss = float(mean_over_scored(self.loss(logits, words.labels), words.scored))
