@@ -193,6 +193,25 @@ def test_a_block_in_two_places_is_trained_as_one_and_stays_one() -> None:
     assert all(finding.ok and not finding.detail for finding in findings)
 
 
+class Frozen(Plain):
+    """The same, of which the named parts are not trained; and one that has no effect."""
+
+    def __init__(self, *parts: str) -> None:
+        super().__init__()
+        self.idle = nn.Parameter(torch.ones(3))
+        for part in parts:
+            self.get_submodule(part).requires_grad_(False)
+
+
+def test_parameters_that_require_no_gradient_or_have_no_effect_stay_as_they_are() -> None:
+    model = Frozen("network")
+    before = weights_of(model)
+    st.fit(model, PARITY, **QUICK)
+    changed = {name for name, value in weights_of(model).items() if not value.equal(before[name])}
+    assert changed == {"embedding.weight", "readout.weight", "readout.bias"}
+    assert not any(weight.requires_grad for weight in model.network.parameters())
+
+
 def test_training_changes_a_module_in_place_to_its_best_weights_and_keeps_its_mode() -> None:
     torch.manual_seed(0)
     model = Plain().eval()
@@ -372,6 +391,9 @@ S3 = st.load_task("s3")
 MISTAKES: dict[str, Any] = {
     "make_model: Plain is no name: give one": lambda: st.make_model(Plain(), "parity"),
     "fit: Bare has no parameters": lambda: st.fit(Bare(), PARITY),
+    "there is nothing to train: no parameter": lambda: st.fit(
+        Plain().requires_grad_(False), PARITY, **QUICK
+    ),
     "logits depend on no weight that is trained": lambda: st.fit(Detached(), PARITY, **QUICK),
     "fit: Plain is a class: give a module that is made of it": lambda: st.fit(Plain, PARITY),
     "train: the model is a module, and the task comes after": lambda: st.train("parity", Plain()),

@@ -36,8 +36,8 @@ class Population:
     seed, so replicas of one seed have equal initial weights, and each has those it would have
     alone.
 
-    Raises `SettingsError` where the weights, and what training keeps for each, do not fit into the
-    memory of the device.
+    Parameters that require no gradient stay as they are. Raises `SettingsError` where the weights,
+    and what training keeps for each, do not fit into the memory of the device.
     """
 
     def __init__(
@@ -57,7 +57,8 @@ class Population:
         self.model = models[0].to(device)
         self.other_names = other_names(self.model)
         self.parameters: Weights = {
-            name: value.detach().to(device).requires_grad_() for name, value in parameters.items()
+            name: value.detach().to(device).requires_grad_(value.requires_grad)
+            for name, value in parameters.items()
         }
         self.buffers: Weights = {name: value.to(device) for name, value in buffers.items()}
 
@@ -65,7 +66,7 @@ class Population:
         return len(self.replicas)
 
     def freeze_recurrence(self) -> None:
-        """Train the parameters of the readout only.
+        """Train the parameters of the readout only, of those that require a gradient.
 
         Raises `SettingsError` where the model has no parameters under its `readout_name`.
         """
@@ -80,7 +81,7 @@ class Population:
                 "`readout_name` name it"
             )
         for name, value in self.parameters.items():
-            value.requires_grad_(name.startswith(prefix))
+            value.requires_grad_(value.requires_grad and name.startswith(prefix))
 
     @property
     def trained(self) -> Weights:
@@ -201,12 +202,18 @@ class Optimiser:
                 self.optimiser.state[self.views[key]] = state
 
     def step(self, step: int) -> None:
-        """Take optimisation step number `step` (from 0) along the gradients, and clear them."""
+        """Take optimisation step number `step` (from 0) along the gradients, and clear them.
+
+        The gradient of a parameter without effect on the logits, which has none, is zero.
+        """
         trained = self.population.trained
+        for value in trained.values():
+            if value.grad is None:
+                value.grad = torch.zeros_like(value)
         if self.settings.clip:
             clip_each_replica([value.grad for value in trained.values()], self.settings.clip)
         for name, value in trained.items():
-            assert value.grad is not None, name
+            assert value.grad is not None
             for row, replica in enumerate(self.population.replicas):
                 self.views[name, replica.index].grad = value.grad[row]
         factor = schedule_factor(step, self.settings)

@@ -67,6 +67,10 @@ class Trainer:
     def __post_init__(self) -> None:
         if self.settings.freeze == "recurrence":
             self.population.freeze_recurrence()
+        if not self.population.trained:
+            raise SettingsError(
+                "there is nothing to train: no parameter that could be trained has requires_grad"
+            )
         self.everyone = self.population.replicas
         self.progress = [Progress() for _ in self.everyone]
         self.best = self.population.weights()
