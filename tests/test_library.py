@@ -285,6 +285,18 @@ def test_a_model_that_is_not_causal_is_warned_of_and_a_causal_one_is_not() -> No
         list(st.train(Plain(), PARITY, **QUICK))
 
 
+class KnowsTheLength(Plain):
+    """Answers change with the number of symbols that are still to come."""
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        return super().forward(symbols) + symbols.shape[1] * torch.eye(2)[0]
+
+
+def test_a_model_that_knows_how_long_a_word_is_is_not_causal() -> None:
+    with pytest.warns(StatetrackWarning, match="change with the number of later symbols"):
+        list(st.evaluate(KnowsTheLength(), PARITY, 5, num_words=4))
+
+
 class Overflows(Plain):
     """Its logits are not finite from the fourth position on."""
 

@@ -30,7 +30,7 @@ from statetrack.spec import Task, load_task
 NUM_WORDS, LENGTH, NUM_REPLICAS, LONG = 3, 11, 3, 50
 
 SPREAD = 0.05
-"""Standard deviation of the noise added to every weight: a weight of 0 would hide its effect."""
+"""Standard deviation of the noise added to trained weights: a weight of 0 would hide its effect."""
 
 Weights = dict[str, Tensor]
 
@@ -110,11 +110,11 @@ class _Subject:
             return self.model(settings, num_symbols=self.num_symbols, num_labels=self.num_labels)
 
     def generic(self, seed: int = 0) -> nn.Module:
-        """A copy in evaluation mode, with noise added to every weight."""
+        """A copy in evaluation mode, with noise added to every weight that is trained."""
         module = self.make(seed).to(self.dtype).eval()
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
-            for parameter in module.parameters():
+            for parameter in _trained(module):
                 noise = torch.randn(parameter.shape, generator=generator, dtype=self.dtype)
                 parameter.add_(SPREAD * noise.to(parameter.device))
         return module
@@ -160,6 +160,11 @@ class _Subject:
         error = float((found - expected).detach().abs().max())
         if not error <= tolerance * size:
             raise Wrong(f"{what}: they differ by up to {error:.2g}")
+
+
+def _trained(module: nn.Module) -> list[nn.Parameter]:
+    """The parameters that training changes."""
+    return [parameter for parameter in module.parameters() if parameter.requires_grad]
 
 
 def told(error: Exception) -> str:
@@ -213,12 +218,15 @@ def _shape(subject: _Subject) -> str:
 
 
 def _causality(subject: _Subject) -> str:
-    """A symbol changes no logits before it."""
+    """A symbol changes no logits before it, and neither does the end of the word there."""
     before = subject.logits
     for time in (1, LENGTH // 2, LENGTH - 1):
         after = subject.one(_with_another_symbol(subject, time))
         what = f"logits before position {time} change with the symbol at {time}"
         subject.compare(after[:, :time], before[:, :time], what, tolerance=1e-12)
+    for time in (1, LENGTH // 2, LENGTH - 1):
+        what = f"logits before position {time} change where the word ends there"
+        subject.compare(subject.one(subject.symbols[:, :time]), before[:, :time], what)
     return ""
 
 
@@ -249,6 +257,8 @@ def _separate_words(subject: _Subject) -> str:
 def _gradients(subject: _Subject) -> str:
     """Every parameter gets a finite gradient that is not zero."""
     model = subject.one
+    if not _trained(model):
+        return "no parameter requires a gradient: there is nothing to train"
     words = subject.words(4 * subject.num_symbols, LENGTH)
     _weighted_sum(model(words)).backward()
     for name, parameter in model.named_parameters():
@@ -271,7 +281,7 @@ def _weighted_sum(logits: Tensor) -> Tensor:
 def _saved(subject: _Subject) -> str:
     """Weights that are written to a file and loaded into another copy give the same logits."""
     loaded = subject.generic(1)
-    if torch.equal(subject.logits, loaded(subject.symbols)):
+    if _trained(loaded) and torch.equal(subject.logits, loaded(subject.symbols)):
         raise Wrong("models with other weights give the same logits")
     weights = {name: value.clone().contiguous() for name, value in subject.one.state_dict().items()}
     loaded.load_state_dict(safetensors.torch.load(safetensors.torch.save(weights)))
@@ -292,7 +302,10 @@ def _population(subject: _Subject) -> str:
     replicas = [subject.generic(seed) for seed in range(NUM_REPLICAS)]
     symbols = subject.words(NUM_REPLICAS, NUM_WORDS, LENGTH)
     parameters, buffers = stack_module_state(replicas)
-    stacked = {name: value.detach().requires_grad_() for name, value in parameters.items()}
+    stacked = {
+        name: value.detach().requires_grad_(value.requires_grad)
+        for name, value in parameters.items()
+    }
 
     def run(weights: Weights, buffers: Weights, symbols: Tensor) -> Tensor:
         own = weights | buffers
@@ -311,10 +324,13 @@ def _population(subject: _Subject) -> str:
             f"{fault}: keep branches on values of tensors out of it, or set the class attribute "
             "`vectorises = False`"
         ) from error
-    torch.stack([_weighted_sum(logits) for logits in together]).sum().backward()
+    if trained := bool(_trained(replicas[0])):
+        torch.stack([_weighted_sum(logits) for logits in together]).sum().backward()
     for row, replica in enumerate(replicas):
         alone = replica(symbols[row])
         subject.compare(together[row], alone, "logits of a replica in a population and alone")
+        if not trained:
+            continue
         _weighted_sum(alone).backward()
         for name, parameter in replica.named_parameters():
             if parameter.grad is None or (gradient := stacked[name].grad) is None:
