@@ -271,9 +271,9 @@ def test_settings_that_one_module_cannot_have_are_refused(
 
 
 def test_logits_of_a_wrong_width_are_refused_before_training() -> None:
-    with pytest.raises(SettingsError, match=r"gives \[2, 8, 3\] .* needs logits \[2, 8, 2\]"):
+    with pytest.raises(SettingsError, match=r"gives logits \[2, 8, 3\] .* logits \[2, 8, 2\]: one"):
         list(st.train(Plain(num_labels=3), PARITY, **QUICK))
-    with pytest.raises(SettingsError, match="the task has 2 labels"):
+    with pytest.raises(SettingsError, match="one for each of 2 labels"):
         list(st.evaluate(Plain(num_labels=3), PARITY, [5], num_words=10))
 
 
@@ -399,6 +399,19 @@ class Detached(Plain):
         return super().forward(symbols)
 
 
+def scripted() -> nn.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch would rather export it
+        return torch.jit.script(Plain())
+
+
+class Pair(Plain):
+    """Logits, and something else beside them."""
+
+    def forward(self, symbols: Tensor) -> Any:
+        return super().forward(symbols), None
+
+
 S3 = st.load_task("s3")
 MISTAKES: dict[str, Any] = {
     "make_model: Plain is no name: give one": lambda: st.make_model(Plain(), "parity"),
@@ -437,6 +450,20 @@ MISTAKES: dict[str, Any] = {
     ),
     "predict: lstm is a model: the task comes first": lambda: st.predict("lstm", "s3"),
     "predict: Plain is a class": lambda: st.predict("s3", Plain),
+    "the model gives a tuple for symbols [2, 5], and not": lambda: list(
+        st.evaluate(Pair(), PARITY, 5)
+    ),
+    "the model gives a tuple for symbols [1, 1], and not": lambda: st.extract(
+        Pair(), num_symbols=2, num_labels=2
+    ),
+    "a tuple for symbols [1, 1], and not a tensor of logits [1, 1, 2]": lambda: st.certify(
+        Pair(), PARITY
+    ),
+    "the model gives logits [1, 1, 6] for symbols [1, 1], and not": lambda: st.stress(
+        Plain(2, 6), PARITY
+    ),
+    "Plain does not read the symbols of the task, 0 to 5": lambda: st.probe(Plain(2, 6), S3),
+    "fit: a module of torch.jit cannot be trained": lambda: st.fit(scripted(), PARITY, **QUICK),
     "a task is given by its name, by the path of its file": lambda: st.load_task(5),
     "search for evidence: the model is a module": lambda: st.certify("parity", Plain()),
     "check_model: Plain is a class": lambda: st.check_model(Plain, "parity"),
@@ -449,6 +476,28 @@ def test_a_mistake_in_python_is_one_sentence(told: str) -> None:
     with pytest.raises(st.StatetrackError) as caught:
         MISTAKES[told]()
     assert told in str(caught.value) and "\n" not in str(caught.value)
+
+
+class KeepsActivations(Plain):
+    """The last logits are kept, as for a later look at them."""
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        self.kept = super().forward(symbols)
+        return self.kept
+
+
+@pytest.mark.parametrize(
+    "model",
+    [KeepsActivations(), Plain().bfloat16(), scripted()],
+    ids=["keeps", "bfloat16", "script"],
+)
+def test_modules_that_torch_treats_apart_are_searched_as_others_are(model: nn.Module) -> None:
+    model(torch.zeros(1, 1, dtype=torch.int64))
+    with torch.no_grad():
+        (score,) = st.evaluate(model, PARITY, 3, num_words=20)
+    assert score.accuracy < 1
+    assert st.stress(model, PARITY, seconds=0.1).horizon < 3
+    assert all(finding.ok for finding in st.check_model(model, PARITY)[:3])
 
 
 def test_a_module_is_checked_on_a_task() -> None:

@@ -9,7 +9,6 @@ R replicas, B batch, T time, V symbols, C labels.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +21,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from statetrack.errors import WHERE_NOT_FINITE, SettingsError
 from statetrack.models._base import Scanning, SequenceModel, Stepping, numbers_in
-from statetrack.models._given import other_names, require_module
+from statetrack.models._given import copy_of, other_names, require_module
 from statetrack.plugins import explain_mistake
 from statetrack.settings import Settings
 from statetrack.spec import Task, load_task
@@ -103,7 +102,7 @@ class _Subject:
     def make(self, seed: int) -> nn.Module:
         """The model of a seed as its constructor leaves it, or a copy of the module."""
         if not isinstance(self.model, type):
-            return copy.deepcopy(self.model)
+            return copy_of(self.model)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             settings = self.settings or self.model.settings_class()
