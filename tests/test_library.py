@@ -478,6 +478,28 @@ def test_a_mistake_in_python_is_one_sentence(told: str) -> None:
     assert told in str(caught.value) and "\n" not in str(caught.value)
 
 
+class Turns(nn.Module):
+    """Numbers of modulus 1 are multiplied with each other; all parameters are complex."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turns = nn.Parameter(torch.randn(2, 8, dtype=torch.complex64))
+        self.readout = nn.Parameter(torch.randn(8, 2, dtype=torch.complex64))
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        return (self.turns.sgn()[symbols].cumprod(1) @ self.readout).real
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
+def test_complex_parameters_are_trained_and_checked(optimizer: str) -> None:
+    torch.manual_seed(0)
+    model = Turns()
+    found = st.fit(model, PARITY, optimizer=optimizer, **QUICK)
+    assert found.best_step and model.turns.imag.abs().min() > 0
+    assert all(finding.ok and not finding.detail for finding in st.check_model(model, PARITY))
+    assert st.stress(model, PARITY, seconds=0.1).horizon < 100
+
+
 class KeepsActivations(Plain):
     """The last logits are kept, as for a later look at them."""
 

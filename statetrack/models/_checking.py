@@ -21,7 +21,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from statetrack.errors import WHERE_NOT_FINITE, SettingsError
 from statetrack.models._base import Scanning, SequenceModel, Stepping, numbers_in
-from statetrack.models._given import copy_of, other_names, require_module
+from statetrack.models._given import cast, copy_of, other_names, require_module
 from statetrack.plugins import explain_mistake
 from statetrack.settings import Settings
 from statetrack.spec import Task, load_task
@@ -110,7 +110,7 @@ class _Subject:
 
     def generic(self, seed: int = 0) -> nn.Module:
         """A copy in evaluation mode, with noise added to every weight that is trained."""
-        module = self.make(seed).to(self.dtype).eval()
+        module = cast(self.make(seed), self.dtype).eval()
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for parameter in _trained(module):
@@ -283,7 +283,12 @@ def _saved(subject: _Subject) -> str:
     if _trained(loaded) and torch.equal(subject.logits, loaded(subject.symbols)):
         raise Wrong("models with other weights give the same logits")
     weights = {name: value.clone().contiguous() for name, value in subject.one.state_dict().items()}
-    loaded.load_state_dict(safetensors.torch.load(safetensors.torch.save(weights)))
+    pairs = {
+        name for name, value in weights.items() if value.is_complex()
+    }  # safetensors has none in float64
+    weights |= {name: torch.view_as_real(weights[name]) for name in pairs}
+    read = safetensors.torch.load(safetensors.torch.save(weights))
+    loaded.load_state_dict(read | {name: torch.view_as_complex(read[name]) for name in pairs})
     what = "logits of loaded weights and of those that were saved"
     subject.compare(loaded(subject.symbols), subject.logits, what, tolerance=0.0)
     return ""

@@ -94,6 +94,20 @@ def copy_of(model: nn.Module) -> nn.Module:
         return copy.deepcopy(model)
 
 
+def cast(model: nn.Module, dtype: torch.dtype) -> nn.Module:
+    """The module, with real numbers of a type, and complex ones that are pairs of it.
+
+    `Module.to` would drop imaginary parts.
+    """
+
+    def casted(value: Tensor) -> Tensor:
+        if value.is_complex():
+            return value.to(dtype.to_complex())
+        return value.to(dtype) if value.is_floating_point() else value
+
+    return model._apply(casted)
+
+
 def other_names(model: nn.Module) -> dict[str, str]:
     """The other names of a weight or buffer that is in several places, each with its first name.
 
