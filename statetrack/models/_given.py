@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,8 @@ from torch.overrides import TorchFunctionMode
 from statetrack.errors import SettingsError
 from statetrack.models._base import SequenceModel
 from statetrack.spec import Task
+
+Network = TypeVar("Network", bound=nn.Module)
 
 
 def require_module(model: Any, where: str) -> nn.Module:
@@ -88,7 +90,7 @@ class _Values(TorchFunctionMode):
         return function(*args, **(others or {}))
 
 
-def copy_of(model: nn.Module) -> nn.Module:
+def copy_of(model: Network) -> Network:
     """A copy of a module, which may keep activations, or weights that it computes from others."""
     with torch.no_grad(), _Values():
         return copy.deepcopy(model)
@@ -105,7 +107,8 @@ def cast(model: nn.Module, dtype: torch.dtype) -> nn.Module:
             return value.to(dtype.to_complex())
         return value.to(dtype) if value.is_floating_point() else value
 
-    return model._apply(casted)
+    model._apply(casted)
+    return model
 
 
 def other_names(model: nn.Module) -> dict[str, str]:
