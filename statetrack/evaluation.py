@@ -26,7 +26,14 @@ from torch import Tensor, nn
 
 from statetrack.data import measured_floors, stream_words, whole_words
 from statetrack.errors import SettingsError, StatetrackWarning
-from statetrack.models import Rounded, Scanning, Stepping, reading, require_module
+from statetrack.models import (
+    Rounded,
+    Scanning,
+    Stepping,
+    reading,
+    require_logits,
+    require_module,
+)
 from statetrack.ops import in_threads
 from statetrack.rounding import Rounding, load_rounding
 from statetrack.scoring import Score, Tally, ratio, score_of
@@ -107,7 +114,10 @@ def _warning(asked: _Asked, scores: Iterator[Score]) -> Iterator[Score]:
         with _evaluating(asked.model):
             length = min(asked.lengths[-1], LONGEST)
             words = torch.arange(2 * length).view(2, length) % asked.source.num_symbols
-            warn_of_later_symbols(asked.model, words.to(asked.device), asked.source.num_symbols)
+            source = asked.source
+            warn_of_later_symbols(
+                asked.model, words.to(asked.device), source.num_symbols, source.num_labels
+            )
     told = False
     for score in scores:
         if score.nonfinite_from is not None and not told:
@@ -312,14 +322,9 @@ class _Reader:
     def _tensor(self, symbols: NDArray[np.integer]) -> Tensor:
         return torch.from_numpy(symbols.astype(np.int64)).to(self._device)
 
-    def _compare(self, logits: Tensor, words: Batch) -> Answers:
+    def _compare(self, given: Any, words: Batch) -> Answers:
         labels = words.labels
-        if logits.shape != (*labels.shape, self._num_labels):
-            raise SettingsError(
-                f"the model gives logits {list(logits.shape)} for symbols {list(labels.shape)}, "
-                f"and not {[*labels.shape, self._num_labels]}: the task has {self._num_labels} "
-                "labels"
-            )
+        logits = require_logits(given, labels.shape, self._num_labels)
         if _all_finite(logits):
             right = np.asarray(logits.max(-1).indices.cpu().numpy() == labels)
             return Answers(right, words.scored, None)

@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from statetrack.errors import SettingsError, setting
+from statetrack.registry import forget
 from statetrack.text import as_argument
 
 PREFIX = "statetrack_plugin_"
@@ -108,7 +109,9 @@ def _load(file: Path, here: str, importing: AbstractContextManager[None]) -> Non
         with importing, redirect_stdout(sys.stderr):
             spec.loader.exec_module(module)
     except BaseException as error:
-        for new in {name, *_modules_in(file.parent, sys.modules.keys() - before)}:
+        unfinished = {name, *_modules_in(file.parent, sys.modules.keys() - before)}
+        forget(unfinished)
+        for new in unfinished:
             del sys.modules[new]
         if not isinstance(error, (Exception, SystemExit)):
             raise  # an interruption

@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -77,6 +77,7 @@ class Registry(Mapping[str, T], Generic[T]):
         self._things: dict[str, T] = {}
         self._homes: dict[str, str] = {}
         self._loading = ""
+        _EVERY.append(self)
 
     def register(self, name: str) -> Callable[[T], T]:
         """A decorator that registers a component under `name`.
@@ -167,6 +168,16 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __len__(self) -> int:
         return len({*self._things, *self._names()})
+
+
+_EVERY: list[Registry[Any]] = []
+
+
+def forget(homes: Collection[str]) -> None:
+    """Remove from every registry what modules registered that were not imported to their end."""
+    for registry in _EVERY:
+        for name in [name for name, home in registry._homes.items() if home in homes]:
+            del registry._things[name], registry._homes[name]
 
 
 def modules_in(package: str) -> Mapping[str, Load]:

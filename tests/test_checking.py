@@ -37,6 +37,11 @@ class SeesTheFuture(Averages):
         return stream + stream.mean(1, keepdim=True)
 
 
+class SeesTheEnd(Averages):
+    def mix(self, stream: Tensor) -> Tensor:
+        return super().mix(stream) / stream.shape[1]
+
+
 class ForgetsSymbols(Averages):
     def mix(self, stream: Tensor) -> Tensor:
         times = torch.arange(stream.shape[1]).view(1, -1, 1)
@@ -97,6 +102,7 @@ def test_nothing_is_wrong_with_a_good_module_which_stays_as_it_is() -> None:
     ("kind", "name", "detail"),
     [
         (SeesTheFuture, "no logits depend on a later symbol", "logits before position 1 change"),
+        (SeesTheEnd, "no logits depend on a later symbol", "change where the word ends there"),
         (ForgetsSymbols, "every symbol is read", "the symbol at position 0 changes no logits"),
         (MixesWords, "words of a batch are independent", "in a batch and alone"),
         (HasAnIdleWeight, "every parameter gets a gradient", "the parameter idle gets no gradient"),
@@ -109,6 +115,27 @@ def test_nothing_is_wrong_with_a_good_module_which_stays_as_it_is() -> None:
 def test_a_fault_is_found_under_its_name(kind: type[nn.Module], name: str, detail: str) -> None:
     torch.manual_seed(0)
     assert detail in wrong(check_model(kind(), num_symbols=V, num_labels=C))[name]
+
+
+class MasksByAParameter(Averages):
+    """Symbols are added up through a mask that is a parameter, which is not trained."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mask = nn.Parameter(torch.ones(40, 40).tril(), requires_grad=False)
+        self.order = nn.Parameter(torch.arange(H), requires_grad=False)
+
+    def mix(self, stream: Tensor) -> Tensor:
+        length = stream.shape[1]
+        return super().mix(self.mask[:length, :length] @ stream[..., self.order])
+
+
+def test_parameters_that_are_not_trained_are_left_as_they_are() -> None:
+    assert not wrong(check_model(MasksByAParameter(), num_symbols=V, num_labels=C))
+    still = MasksByAParameter().requires_grad_(False)
+    findings = {each.name: each for each in check_model(still, num_symbols=V, num_labels=C)}
+    assert all(finding.ok for finding in findings.values())
+    assert "nothing to train" in findings["every parameter gets a gradient"].detail
 
 
 def test_a_module_that_is_trained_alone_may_branch_on_values() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
 import statetrack as st
@@ -386,6 +387,23 @@ def test_a_run_is_exported_by_its_folder(tmp_path: Path) -> None:
     assert found.layers == () and found.why_no_kernel == "the model is not made of blocks"
     assert (found.folder / "model.safetensors").exists()
     assert json.loads((found.folder / "config.json").read_text())["task"] == "parity"
+
+
+class Tied(MODELS["gru"]):
+    """A GRU whose embedding has a second name."""
+
+    def __init__(self, *args: Any, **sizes: Any) -> None:
+        super().__init__(*args, **sizes)
+        self.again = self.embedding
+
+
+def test_weights_with_two_names_are_exported_under_both(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = Tied(Tied.settings_class(), num_symbols=2, num_labels=2)
+    found = export(model, "safetensors", tmp_path / "out", task="parity", length=40)
+    weights = load_file(found.folder / "model.safetensors")
+    assert weights.keys() == model.state_dict().keys()
+    assert torch.equal(weights["embedding.weight"], weights["again.weight"])
 
 
 def refused(action: Callable[[], Exported]) -> str:

@@ -65,7 +65,24 @@ class TestArguments:
         for kind in KINDS:
             assert KINDS[kind].__doc__
             for argument in arguments_of(kind):
-                assert argument.help and not argument.help.endswith(".")
+                assert argument.help not in ("", "not described")
+                assert not argument.help.endswith(".")
+
+    def test_a_kind_of_ones_own_may_say_less_than_those_here(self, monkeypatch):
+        def plain(*, n: int, more=None, **others):
+            return Automaton([[0] * n] * n) if n else more
+
+        monkeypatch.setitem(KINDS._things, "plain", plain)
+        assert [argument.name for argument in arguments_of("plain")] == ["n", "more"]
+        assert build_automaton({"kind": "plain", "n": 2}, "here").num_states == 2
+        with pytest.raises(TaskError, match="here: the kind 'plain' gives a NoneType, and not an"):
+            build_automaton({"kind": "plain", "n": 0}, "here")
+        with pytest.raises(TaskError, match="here: 'plain' needs 'n': not described"):
+            build_automaton({"kind": "plain"}, "here")
+
+    def test_a_name_that_is_a_number_is_told_to_be_written_as_text(self):
+        with pytest.raises(TaskError, match="symbols: 0 is no name: it must be text, '0'"):
+            Automaton([[0, 0]], symbols=[0, 1])
 
     def test_the_default_of_an_argument_is_known(self):
         (size,) = arguments_of("cycle-navigation")

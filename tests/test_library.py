@@ -162,6 +162,56 @@ def test_weights_that_have_two_names_are_trained_as_if_they_had_one() -> None:
         assert torch.equal(value, trained[1][name]), name
 
 
+class Repeats(nn.Module):
+    """One block in two places, under names of its own or under the same one."""
+
+    def __init__(self, names: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(2, 8)
+        block = nn.Linear(8, 8)
+        self.blocks = nn.ModuleList([block] * names)
+        self.readout = nn.Linear(8, 2)
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        stream = self.embedding(symbols).cumsum(1)
+        for place in range(2):
+            stream = stream + self.blocks[place % len(self.blocks)](stream).tanh()
+        return self.readout(stream)
+
+
+def test_a_block_in_two_places_is_trained_as_one_and_stays_one() -> None:
+    trained = []
+    for names in (1, 2):
+        torch.manual_seed(0)
+        model = Repeats(names)
+        st.fit(model, PARITY, **QUICK)
+        assert model.blocks[0] is model.blocks[-1]
+        assert all(isinstance(weight, nn.Parameter) for weight in model.parameters())
+        trained.append([value.clone() for value in model.parameters()])
+    assert all(torch.equal(one, two) for one, two in zip(*trained, strict=True))
+    findings = st.check_model(Repeats(2), PARITY)
+    assert all(finding.ok and not finding.detail for finding in findings)
+
+
+class Frozen(Plain):
+    """The same, of which the named parts are not trained; and one that has no effect."""
+
+    def __init__(self, *parts: str) -> None:
+        super().__init__()
+        self.idle = nn.Parameter(torch.ones(3))
+        for part in parts:
+            self.get_submodule(part).requires_grad_(False)
+
+
+def test_parameters_that_require_no_gradient_or_have_no_effect_stay_as_they_are() -> None:
+    model = Frozen("network")
+    before = weights_of(model)
+    st.fit(model, PARITY, **QUICK)
+    changed = {name for name, value in weights_of(model).items() if not value.equal(before[name])}
+    assert changed == {"embedding.weight", "readout.weight", "readout.bias"}
+    assert not any(weight.requires_grad for weight in model.network.parameters())
+
+
 def test_training_changes_a_module_in_place_to_its_best_weights_and_keeps_its_mode() -> None:
     torch.manual_seed(0)
     model = Plain().eval()
@@ -221,9 +271,9 @@ def test_settings_that_one_module_cannot_have_are_refused(
 
 
 def test_logits_of_a_wrong_width_are_refused_before_training() -> None:
-    with pytest.raises(SettingsError, match=r"gives \[2, 8, 3\] .* needs logits \[2, 8, 2\]"):
+    with pytest.raises(SettingsError, match=r"gives logits \[2, 8, 3\] .* logits \[2, 8, 2\]: one"):
         list(st.train(Plain(num_labels=3), PARITY, **QUICK))
-    with pytest.raises(SettingsError, match="the task has 2 labels"):
+    with pytest.raises(SettingsError, match="one for each of 2 labels"):
         list(st.evaluate(Plain(num_labels=3), PARITY, [5], num_words=10))
 
 
@@ -233,6 +283,18 @@ def test_a_model_that_is_not_causal_is_warned_of_and_a_causal_one_is_not() -> No
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         list(st.train(Plain(), PARITY, **QUICK))
+
+
+class KnowsTheLength(Plain):
+    """Answers change with the number of symbols that are still to come."""
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        return super().forward(symbols) + symbols.shape[1] * torch.eye(2)[0]
+
+
+def test_a_model_that_knows_how_long_a_word_is_is_not_causal() -> None:
+    with pytest.warns(StatetrackWarning, match="change with the number of later symbols"):
+        list(st.evaluate(KnowsTheLength(), PARITY, 5, num_words=4))
 
 
 class Overflows(Plain):
@@ -337,10 +399,26 @@ class Detached(Plain):
         return super().forward(symbols)
 
 
+def scripted() -> nn.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch would rather export it
+        return torch.jit.script(Plain())
+
+
+class Pair(Plain):
+    """Logits, and something else beside them."""
+
+    def forward(self, symbols: Tensor) -> Any:
+        return super().forward(symbols), None
+
+
 S3 = st.load_task("s3")
 MISTAKES: dict[str, Any] = {
     "make_model: Plain is no name: give one": lambda: st.make_model(Plain(), "parity"),
     "fit: Bare has no parameters": lambda: st.fit(Bare(), PARITY),
+    "there is nothing to train: no parameter": lambda: st.fit(
+        Plain().requires_grad_(False), PARITY, **QUICK
+    ),
     "logits depend on no weight that is trained": lambda: st.fit(Detached(), PARITY, **QUICK),
     "fit: Plain is a class: give a module that is made of it": lambda: st.fit(Plain, PARITY),
     "train: the model is a module, and the task comes after": lambda: st.train("parity", Plain()),
@@ -372,6 +450,20 @@ MISTAKES: dict[str, Any] = {
     ),
     "predict: lstm is a model: the task comes first": lambda: st.predict("lstm", "s3"),
     "predict: Plain is a class": lambda: st.predict("s3", Plain),
+    "the model gives a tuple for symbols [2, 5], and not": lambda: list(
+        st.evaluate(Pair(), PARITY, 5)
+    ),
+    "the model gives a tuple for symbols [1, 1], and not": lambda: st.extract(
+        Pair(), num_symbols=2, num_labels=2
+    ),
+    "a tuple for symbols [1, 1], and not a tensor of logits [1, 1, 2]": lambda: st.certify(
+        Pair(), PARITY
+    ),
+    "the model gives logits [1, 1, 6] for symbols [1, 1], and not": lambda: st.stress(
+        Plain(2, 6), PARITY
+    ),
+    "Plain does not read the symbols of the task, 0 to 5": lambda: st.probe(Plain(2, 6), S3),
+    "fit: a module of torch.jit cannot be trained": lambda: st.fit(scripted(), PARITY, **QUICK),
     "a task is given by its name, by the path of its file": lambda: st.load_task(5),
     "search for evidence: the model is a module": lambda: st.certify("parity", Plain()),
     "check_model: Plain is a class": lambda: st.check_model(Plain, "parity"),
@@ -384,6 +476,50 @@ def test_a_mistake_in_python_is_one_sentence(told: str) -> None:
     with pytest.raises(st.StatetrackError) as caught:
         MISTAKES[told]()
     assert told in str(caught.value) and "\n" not in str(caught.value)
+
+
+class Turns(nn.Module):
+    """Numbers of modulus 1 are multiplied with each other; all parameters are complex."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turns = nn.Parameter(torch.randn(2, 8, dtype=torch.complex64))
+        self.readout = nn.Parameter(torch.randn(8, 2, dtype=torch.complex64))
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        return (self.turns.sgn()[symbols].cumprod(1) @ self.readout).real
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
+def test_complex_parameters_are_trained_and_checked(optimizer: str) -> None:
+    torch.manual_seed(0)
+    model = Turns()
+    found = st.fit(model, PARITY, optimizer=optimizer, **QUICK)
+    assert found.best_step and model.turns.imag.abs().min() > 0
+    assert all(finding.ok and not finding.detail for finding in st.check_model(model, PARITY))
+    assert st.stress(model, PARITY, seconds=0.1).horizon < 100
+
+
+class KeepsActivations(Plain):
+    """The last logits are kept, as for a later look at them."""
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        self.kept = super().forward(symbols)
+        return self.kept
+
+
+@pytest.mark.parametrize(
+    "model",
+    [KeepsActivations(), Plain().bfloat16(), scripted()],
+    ids=["keeps", "bfloat16", "script"],
+)
+def test_modules_that_torch_treats_apart_are_searched_as_others_are(model: nn.Module) -> None:
+    model(torch.zeros(1, 1, dtype=torch.int64))
+    with torch.no_grad():
+        (score,) = st.evaluate(model, PARITY, 3, num_words=20)
+    assert score.accuracy < 1
+    assert st.stress(model, PARITY, seconds=0.1).horizon < 3
+    assert all(finding.ok for finding in st.check_model(model, PARITY)[:3])
 
 
 def test_a_module_is_checked_on_a_task() -> None:

@@ -178,6 +178,19 @@ def test_what_a_module_beside_a_plugin_registers_comes_from_the_plugin_too(tmp_p
     assert list(plugin_of(KINDS.home("from-beside")).texts) == ["mine.py", "kinds_of_mine.py"]
 
 
+def test_what_a_plugin_registered_before_its_mistake_is_forgotten(tmp_path):
+    plugin = tmp_path / "mine.py"
+    plugin.write_text("import beside\n" + kind_of("before-a-mistake", 3) + "1 / 0\n")
+    (tmp_path / "beside.py").write_text(kind_of("beside-a-mistake", 2))
+    with pytest.raises(SettingsError, match="division by zero"):
+        load_plugin(plugin)
+    assert "before-a-mistake" not in KINDS and "beside-a-mistake" not in KINDS
+    plugin.write_text("import beside\n" + kind_of("before-a-mistake", 4))
+    load_plugin(plugin)
+    assert KINDS["before-a-mistake"]().num_states == 4
+    assert KINDS["beside-a-mistake"]().num_states == 2
+
+
 def test_a_mistake_in_a_module_beside_a_plugin_is_shown_there_and_can_be_corrected(tmp_path):
     (tmp_path / "beside.py").write_text("\n\nraise KeyError('x')")
     (tmp_path / "mine.py").write_text("import beside")

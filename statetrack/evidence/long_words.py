@@ -249,6 +249,8 @@ def margins_of(
     these are `of_any_scale`, and otherwise by nothing. Not above 0 where the answer is wrong, as
     `argmax` takes the first of equal ones; NaN where a logit is not finite.
     """
+    if not logits.is_floating_point():
+        logits = logits.double()
     wanted = torch.from_numpy(labels).to(logits.device).unsqueeze(-1)
     right = logits.gather(-1, wanted)
     others = logits.scatter(-1, wanted, -math.inf)
@@ -262,7 +264,7 @@ def margins_of(
         margins = margins / torch.linalg.vector_norm(logits, dim=-1, keepdim=True).clamp(min=tiny)
     margins = margins.masked_fill((right == best) & (wanted < place), tiny).squeeze(-1)
     _, finite = answers_of(logits)
-    return margins.masked_fill(~finite, math.nan).cpu().numpy().astype(np.float64)
+    return margins.masked_fill(~finite, math.nan).cpu().double().numpy()
 
 
 def questions_of(automaton: Automaton) -> list[Word]:

@@ -5,7 +5,6 @@ B words, T time, C labels.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +18,8 @@ from torch import Tensor, nn
 from statetrack.errors import SettingsError
 from statetrack.evaluation import CHUNK, stream_of
 from statetrack.evidence.budget import SearchBudget, reading
-from statetrack.models import LinearModel, Rounded, require_module
+from statetrack.models import LinearModel, Rounded, cast, copy_of, require_logits, require_module
+from statetrack.models import reading as reading_symbols
 from statetrack.rounding import Rounding, load_rounding
 from statetrack.sources import Automaton, Floats, Source
 from statetrack.spec import Task, load_task
@@ -34,6 +34,8 @@ class Reader:
 
     The model is copied, so that nothing done to it here is seen elsewhere. `dtype` replaces the
     type of its weights, `device` the device of its first parameter.
+
+    Raises `SettingsError` where it does not read all symbols, or gives no logits for them.
     """
 
     def __init__(
@@ -47,13 +49,27 @@ class Reader:
     ) -> None:
         self.num_symbols = num_symbols
         self.num_labels = num_labels
-        self.model = copy.deepcopy(model).eval().requires_grad_(False).to(dtype)
+        self.model = copy_of(model).eval()
+        if dtype is not None:
+            cast(self.model, dtype)
+        if not isinstance(self.model, torch.jit.ScriptModule):  # where torch does not allow it
+            self.model.requires_grad_(False)
         if device is not None:
             self.model.to(torch.device(device))
         first = next(self.model.parameters(), torch.empty(0))
         self.device, self.dtype = first.device, first.dtype
         self._stream = stream_of(self.model)
         self._budget: SearchBudget | None = None
+        if dtype is None:
+            self._require_logits()
+
+    @torch.no_grad()
+    def _require_logits(self) -> None:
+        """Raise `SettingsError` unless the model reads the last symbol, and gives logits of it."""
+        word = self.tensor(np.full((1, 1), self.num_symbols - 1))
+        with reading_symbols(self.model, self.num_symbols):
+            found = self.model(word) if self._stream is None else self.scan(word, self.first(1))[0]
+        require_logits(found, word.shape, self.num_labels)
 
     def counts_for(self, budget: SearchBudget) -> None:
         """Count what is read from now on as work of a budget."""

@@ -317,9 +317,10 @@ def _about_kernel(tables: Tables) -> list[str]:
 
 
 def _save(path: Path, weights: Mapping[str, Tensor]) -> None:
-    write_file(
-        path, to_bytes({n: value.detach().cpu().contiguous() for n, value in weights.items()})
-    )
+    """Write weights under all their names, each with numbers of its own."""
+    whole = torch.contiguous_format
+    own = {name: value.detach().cpu().clone(memory_format=whole) for name, value in weights.items()}
+    write_file(path, to_bytes(own))
 
 
 def _copy(name: str, folder: Path) -> None:

@@ -28,7 +28,11 @@ from ._eigenvalue_range import StepEigenvalues as StepEigenvalues
 from ._eigenvalues import claimed_eigenvalues as claimed_eigenvalues
 from ._eigenvalues import step_eigenvalues as step_eigenvalues
 from ._eigenvalues import with_random_inputs as with_random_inputs
+from ._given import cast as cast
+from ._given import copy_of as copy_of
+from ._given import other_names as other_names
 from ._given import reading as reading
+from ._given import require_logits as require_logits
 from ._given import require_module as require_module
 from ._registry import MODEL_FACTS as MODEL_FACTS
 from ._registry import MODELS as MODELS

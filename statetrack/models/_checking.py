@@ -9,7 +9,6 @@ R replicas, B batch, T time, V symbols, C labels.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +21,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from statetrack.errors import WHERE_NOT_FINITE, SettingsError
 from statetrack.models._base import Scanning, SequenceModel, Stepping, numbers_in
-from statetrack.models._given import require_module
+from statetrack.models._given import cast, copy_of, other_names, require_module
 from statetrack.plugins import explain_mistake
 from statetrack.settings import Settings
 from statetrack.spec import Task, load_task
@@ -30,7 +29,7 @@ from statetrack.spec import Task, load_task
 NUM_WORDS, LENGTH, NUM_REPLICAS, LONG = 3, 11, 3, 50
 
 SPREAD = 0.05
-"""Standard deviation of the noise added to every weight: a weight of 0 would hide its effect."""
+"""Standard deviation of the noise added to trained weights: a weight of 0 would hide its effect."""
 
 Weights = dict[str, Tensor]
 
@@ -103,18 +102,18 @@ class _Subject:
     def make(self, seed: int) -> nn.Module:
         """The model of a seed as its constructor leaves it, or a copy of the module."""
         if not isinstance(self.model, type):
-            return copy.deepcopy(self.model)
+            return copy_of(self.model)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             settings = self.settings or self.model.settings_class()
             return self.model(settings, num_symbols=self.num_symbols, num_labels=self.num_labels)
 
     def generic(self, seed: int = 0) -> nn.Module:
-        """A copy in evaluation mode, with noise added to every weight."""
-        module = self.make(seed).to(self.dtype).eval()
+        """A copy in evaluation mode, with noise added to every weight that is trained."""
+        module = cast(self.make(seed), self.dtype).eval()
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
-            for parameter in module.parameters():
+            for parameter in _trained(module):
                 noise = torch.randn(parameter.shape, generator=generator, dtype=self.dtype)
                 parameter.add_(SPREAD * noise.to(parameter.device))
         return module
@@ -160,6 +159,11 @@ class _Subject:
         error = float((found - expected).detach().abs().max())
         if not error <= tolerance * size:
             raise Wrong(f"{what}: they differ by up to {error:.2g}")
+
+
+def _trained(module: nn.Module) -> list[nn.Parameter]:
+    """The parameters that training changes."""
+    return [parameter for parameter in module.parameters() if parameter.requires_grad]
 
 
 def told(error: Exception) -> str:
@@ -213,12 +217,15 @@ def _shape(subject: _Subject) -> str:
 
 
 def _causality(subject: _Subject) -> str:
-    """A symbol changes no logits before it."""
+    """A symbol changes no logits before it, and neither does the end of the word there."""
     before = subject.logits
     for time in (1, LENGTH // 2, LENGTH - 1):
         after = subject.one(_with_another_symbol(subject, time))
         what = f"logits before position {time} change with the symbol at {time}"
         subject.compare(after[:, :time], before[:, :time], what, tolerance=1e-12)
+    for time in (1, LENGTH // 2, LENGTH - 1):
+        what = f"logits before position {time} change where the word ends there"
+        subject.compare(subject.one(subject.symbols[:, :time]), before[:, :time], what)
     return ""
 
 
@@ -249,6 +256,8 @@ def _separate_words(subject: _Subject) -> str:
 def _gradients(subject: _Subject) -> str:
     """Every parameter gets a finite gradient that is not zero."""
     model = subject.one
+    if not _trained(model):
+        return "no parameter requires a gradient: there is nothing to train"
     words = subject.words(4 * subject.num_symbols, LENGTH)
     _weighted_sum(model(words)).backward()
     for name, parameter in model.named_parameters():
@@ -271,10 +280,15 @@ def _weighted_sum(logits: Tensor) -> Tensor:
 def _saved(subject: _Subject) -> str:
     """Weights that are written to a file and loaded into another copy give the same logits."""
     loaded = subject.generic(1)
-    if torch.equal(subject.logits, loaded(subject.symbols)):
+    if _trained(loaded) and torch.equal(subject.logits, loaded(subject.symbols)):
         raise Wrong("models with other weights give the same logits")
     weights = {name: value.clone().contiguous() for name, value in subject.one.state_dict().items()}
-    loaded.load_state_dict(safetensors.torch.load(safetensors.torch.save(weights)))
+    pairs = {
+        name for name, value in weights.items() if value.is_complex()
+    }  # safetensors has none in float64
+    weights |= {name: torch.view_as_real(weights[name]) for name in pairs}
+    read = safetensors.torch.load(safetensors.torch.save(weights))
+    loaded.load_state_dict(read | {name: torch.view_as_complex(read[name]) for name in pairs})
     what = "logits of loaded weights and of those that were saved"
     subject.compare(loaded(subject.symbols), subject.logits, what, tolerance=0.0)
     return ""
@@ -292,10 +306,15 @@ def _population(subject: _Subject) -> str:
     replicas = [subject.generic(seed) for seed in range(NUM_REPLICAS)]
     symbols = subject.words(NUM_REPLICAS, NUM_WORDS, LENGTH)
     parameters, buffers = stack_module_state(replicas)
-    stacked = {name: value.detach().requires_grad_() for name, value in parameters.items()}
+    stacked = {
+        name: value.detach().requires_grad_(value.requires_grad)
+        for name, value in parameters.items()
+    }
 
     def run(weights: Weights, buffers: Weights, symbols: Tensor) -> Tensor:
-        logits: Tensor = functional_call(replicas[0], (weights, buffers), (symbols,))
+        own = weights | buffers
+        given = own | {other: own[name] for other, name in other_names(replicas[0]).items()}
+        logits: Tensor = functional_call(replicas[0], given, (symbols,), tie_weights=False)
         return logits
 
     try:
@@ -309,10 +328,13 @@ def _population(subject: _Subject) -> str:
             f"{fault}: keep branches on values of tensors out of it, or set the class attribute "
             "`vectorises = False`"
         ) from error
-    torch.stack([_weighted_sum(logits) for logits in together]).sum().backward()
+    if trained := bool(_trained(replicas[0])):
+        torch.stack([_weighted_sum(logits) for logits in together]).sum().backward()
     for row, replica in enumerate(replicas):
         alone = replica(symbols[row])
         subject.compare(together[row], alone, "logits of a replica in a population and alone")
+        if not trained:
+            continue
         _weighted_sum(alone).backward()
         for name, parameter in replica.named_parameters():
             if parameter.grad is None or (gradient := stacked[name].grad) is None:

@@ -16,7 +16,6 @@ N numbers of a state, B words.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,6 +30,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from statetrack.errors import SettingsError
 from statetrack.models._base import LinearModel, Stepping
 from statetrack.models._eigenvalue_range import StepEigenvalues
+from statetrack.models._given import copy_of
 from statetrack.models._settings import recurrence_of
 
 Complexes = npt.NDArray[np.complex128]
@@ -71,7 +71,7 @@ def step_eigenvalues(
 
     Raises `SettingsError` where it has no steps, and where its state is too large or grows.
     """
-    model = copy.deepcopy(model).to("cpu", torch.float64).eval()
+    model = copy_of(model).to("cpu", torch.float64).eval()
     with torch.no_grad():
         if isinstance(model, LinearModel):
             matrices = model.operators().dense()[:num_symbols]
@@ -98,7 +98,7 @@ def step_eigenvalues(
 
 def with_random_inputs(model: nn.Module, *, seed: int = 0) -> nn.Module | None:
     """A copy whose symbols have random vectors as inputs; None where symbols have no such table."""
-    model = copy.deepcopy(model)
+    model = copy_of(model)
     table = next((each for each in model.modules() if isinstance(each, nn.Embedding)), None)
     if table is None:
         return None

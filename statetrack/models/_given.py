@@ -5,15 +5,20 @@ C labels, V symbols.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from statetrack.errors import SettingsError
 from statetrack.models._base import SequenceModel
 from statetrack.spec import Task
+
+Network = TypeVar("Network", bound=nn.Module)
 
 
 def require_module(model: Any, where: str) -> nn.Module:
@@ -52,6 +57,74 @@ def reading(model: nn.Module, num_symbols: int) -> Iterator[None]:
         yield
     except IndexError as problem:
         raise SettingsError(_too_few(model, num_symbols, str(problem))) from problem
+
+
+def require_logits(logits: Any, shape: Sequence[int], num_labels: int) -> Tensor:
+    """The logits [..., C] that a model gave for symbols of a shape.
+
+    Raises `SettingsError` for what is no tensor of real numbers, and for one of another shape.
+    """
+    expected = [*shape, num_labels]
+    known = isinstance(logits, Tensor)
+    if not known or list(logits.shape) != expected:
+        found = f"logits {list(logits.shape)}" if known else f"a {type(logits).__name__}"
+        raise SettingsError(
+            f"the model gives {found} for symbols {list(shape)}, and not a tensor of logits "
+            f"{expected}: one for each of {num_labels} labels at every position"
+        )
+    if logits.is_complex():
+        raise SettingsError("the model gives complex logits: an answer is the largest real one")
+    given: Tensor = logits
+    return given
+
+
+class _Values(TorchFunctionMode):
+    """Copies of what was computed from weights have its values, and not how they were computed."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), others: Any = None
+    ) -> Any:
+        """Copy the values where torch would refuse; else call the function."""
+        if function is Tensor.__deepcopy__ and not args[0].is_leaf:
+            return args[0].detach().clone()
+        return function(*args, **(others or {}))
+
+
+def copy_of(model: Network) -> Network:
+    """A copy of a module, which may keep activations, or weights that it computes from others."""
+    with torch.no_grad(), _Values():
+        return copy.deepcopy(model)
+
+
+def cast(model: nn.Module, dtype: torch.dtype) -> nn.Module:
+    """The module, with real numbers of a type, and complex ones that are pairs of it.
+
+    `Module.to` would drop imaginary parts.
+    """
+
+    def casted(value: Tensor) -> Tensor:
+        if value.is_complex():
+            return value.to(dtype.to_complex())
+        return value.to(dtype) if value.is_floating_point() else value
+
+    model._apply(casted)
+    return model
+
+
+def other_names(model: nn.Module) -> dict[str, str]:
+    """The other names of a weight or buffer that is in several places, each with its first name.
+
+    A submodule that is in several places has its weights in one: `functional_call` that ties
+    weights puts the caller's into it for each name, and leaves the last of them there.
+    """
+    first: dict[Tensor, str] = {}
+    found: dict[str, str] = {}
+    for path, module in model.named_modules():
+        own = {"prefix": path, "recurse": False, "remove_duplicate": False}
+        for name, value in (*module.named_parameters(**own), *module.named_buffers(**own)):
+            if first.setdefault(value, name) != name:
+                found[name] = first[value]
+    return found
 
 
 def _too_few(model: nn.Module, num_symbols: int, why: str) -> str:

@@ -13,7 +13,6 @@ B batch, T time, D width.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -27,6 +26,7 @@ from torch import Tensor, nn
 from statetrack.errors import SettingsError
 from statetrack.models._base import LinearModel, Scanning, Stepping
 from statetrack.models._blocks import Block, BlockModel, Mixer, StagedMixer
+from statetrack.models._given import copy_of
 from statetrack.models._layers import compute_by
 from statetrack.ops import BlockOperators, Operators, RotationOperators, arithmetic, rounded
 from statetrack.rounding import FORMATS, Rounding
@@ -183,7 +183,7 @@ class Rounded(nn.Module):
             )
         self.rounding = rounding
         self.casts = Casts(rounding)
-        self.model = copy.deepcopy(model).to(self.casts.dtype).requires_grad_(False)
+        self.model = copy_of(model).to(self.casts.dtype).requires_grad_(False)
         self.training = self.model.training
         compute_by("torch", self.model)
         if (weights := rounding.format("weights")) is not None:

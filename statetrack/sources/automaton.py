@@ -543,7 +543,9 @@ def check_names(names: Iterable[str], what: str) -> None:
     `what` says whose name it is: a state, a symbol or a label.
     """
     for name in names:
-        if not name or name.split() != [name]:
+        if not isinstance(name, str):
+            raise TaskError(f"{what}s: {name!r} is no name: it must be text, '{name}'")
+        if name.split() != [name]:
             raise TaskError(
                 f"{what}s: '{shortened(name)}' is no name: it must be text without spaces"
             )

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from statetrack.errors import WHERE_NOT_FINITE, SettingsError, StatetrackWarning
-from statetrack.models import SequenceModel, reading, require_module
+from statetrack.models import SequenceModel, reading, require_logits, require_module
 from statetrack.ops import choose_device, in_threads
 from statetrack.settings import build
 from statetrack.spec import Task, load_task
@@ -117,6 +117,10 @@ def _begun(
         raise SettingsError(
             f"{where}: {type(model).__name__} has no parameters, so there is nothing to train"
         )
+    if isinstance(model, torch.jit.ScriptModule):
+        raise SettingsError(
+            f"{where}: a module of torch.jit cannot be trained: give the module that it was made of"
+        )
     device = choose_device(training.device) if "device" in settings else parameters[0].device
     drawn = TaskWords(load_task(task), build(DataSettings, words, where), training)
     check_logits(model.to(device), drawn.task, device)
@@ -173,48 +177,47 @@ def check_logits(model: nn.Module, task: Task, device: torch.device) -> None:
     """
     words = task.sample(NUM_WORDS, length=min(LONGEST, task.source.longest_word))
     symbols = words.to_torch().symbols.to(device)
-    was_training, num_symbols = model.training, task.source.num_symbols
+    num_symbols, num_labels = task.source.num_symbols, task.source.num_labels
+    was_training = model.training
     model.eval()
     try:
         with reading(model, num_symbols):
             model(torch.full_like(symbols[:, :1], num_symbols - 1))
-            logits = model(symbols)
-        expected = [*symbols.shape, task.source.num_labels]
-        if not isinstance(logits, torch.Tensor) or list(logits.shape) != expected:
-            found = (
-                list(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
-            )
-            raise SettingsError(
-                f"the model gives {found} for symbols {list(symbols.shape)}, and task "
-                f"'{task.name}' needs logits {expected}: one for each of its "
-                f"{task.source.num_labels} labels at every position"
-            )
+            logits = require_logits(model(symbols), symbols.shape, num_labels)
         if not logits.isfinite().all():
             raise SettingsError(
                 f"the module's logits are not finite with its initial weights: {WHERE_NOT_FINITE}"
             )
-        warn_of_later_symbols(model, symbols, num_symbols)
+        warn_of_later_symbols(model, symbols, num_symbols, num_labels)
     finally:
         model.train(was_training)
 
 
 @torch.no_grad()
-def warn_of_later_symbols(model: nn.Module, symbols: Tensor, num_symbols: int) -> None:
+def warn_of_later_symbols(
+    model: nn.Module, symbols: Tensor, num_symbols: int, num_labels: int
+) -> None:
     """Warn with `StatetrackWarning` where logits before the last symbol of words change with it.
 
-    `symbols` [B, T] are below `num_symbols`. Logits that are not finite show nothing of it.
+    They may change with which symbol it is, or with whether there is one. `symbols` [B, T] are
+    below `num_symbols`. Logits that are not finite show nothing of it; raises `SettingsError` for
+    what is no logits [B, T, C].
     """
-    if symbols.shape[1] < 2 or num_symbols < 2:
+    if symbols.shape[1] < 2:
         return
     changed = symbols.clone()
     changed[:, -1] = (changed[:, -1] + 1) % num_symbols
+    others = {"later symbols": changed, "the number of later symbols": symbols[:, :-1]}
     with reading(model, num_symbols):
-        before, after = (model(words)[:, :-1] for words in (symbols, changed))
-    finite = before.isfinite() & after.isfinite()
-    if not torch.allclose(before[finite], after[finite], rtol=1e-3, atol=1e-4):
-        warnings.warn(
-            "the model is not causal: logits change with later symbols, so that its accuracy is no "
-            "evidence of state tracking (`statetrack check` gives details)",
-            StatetrackWarning,
-            stacklevel=3,
-        )
+        before = require_logits(model(symbols), symbols.shape, num_labels)[:, :-1]
+        for what, words in others.items():
+            after = require_logits(model(words), words.shape, num_labels)[:, : before.shape[1]]
+            finite = before.isfinite() & after.isfinite()
+            if not torch.allclose(before[finite], after[finite], rtol=1e-3, atol=1e-4):
+                warnings.warn(
+                    f"the model is not causal: logits change with {what}, so that its accuracy is "
+                    "no evidence of state tracking (`statetrack check` gives details)",
+                    StatetrackWarning,
+                    stacklevel=3,
+                )
+                return

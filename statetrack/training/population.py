@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from statetrack.errors import SettingsError
-from statetrack.models import TRAINING, SequenceModel, check_memory
+from statetrack.models import TRAINING, SequenceModel, check_memory, other_names
 from statetrack.training.optimisers import step_of, without_compiler
 from statetrack.training.records import Replica
 from statetrack.training.settings import OPTIMISERS, TrainSettings
@@ -36,8 +36,8 @@ class Population:
     seed, so replicas of one seed have equal initial weights, and each has those it would have
     alone.
 
-    Raises `SettingsError` where the weights, and what training keeps for each, do not fit into the
-    memory of the device.
+    Parameters that require no gradient stay as they are. Raises `SettingsError` where the weights,
+    and what training keeps for each, do not fit into the memory of the device.
     """
 
     def __init__(
@@ -55,13 +55,10 @@ class Population:
                 models.append(make())
         parameters, buffers = stack_module_state(list(models))
         self.model = models[0].to(device)
-        names = [
-            *self.model.named_parameters(remove_duplicate=False),
-            *self.model.named_buffers(remove_duplicate=False),
-        ]
-        self.shares_weights = len(names) > len(parameters) + len(buffers)
+        self.other_names = other_names(self.model)
         self.parameters: Weights = {
-            name: value.detach().to(device).requires_grad_() for name, value in parameters.items()
+            name: value.detach().to(device).requires_grad_(value.requires_grad)
+            for name, value in parameters.items()
         }
         self.buffers: Weights = {name: value.to(device) for name, value in buffers.items()}
 
@@ -69,7 +66,7 @@ class Population:
         return len(self.replicas)
 
     def freeze_recurrence(self) -> None:
-        """Train the parameters of the readout only.
+        """Train the parameters of the readout only, of those that require a gradient.
 
         Raises `SettingsError` where the model has no parameters under its `readout_name`.
         """
@@ -84,7 +81,7 @@ class Population:
                 "`readout_name` name it"
             )
         for name, value in self.parameters.items():
-            value.requires_grad_(name.startswith(prefix))
+            value.requires_grad_(value.requires_grad and name.startswith(prefix))
 
     @property
     def trained(self) -> Weights:
@@ -95,10 +92,8 @@ class Population:
         """Logits [R, B, T, C] of symbols [R, B, T]."""
         model = self.model
         if len(self) > 1 and isinstance(model, SequenceModel) and model.reads_replicas:
-            weights = self.parameters | self.buffers
-            logits: Tensor = functional_call(
-                model, weights, (symbols,), tie_weights=self.shares_weights
-            )
+            weights = self.in_all_places(self.parameters | self.buffers)
+            logits: Tensor = functional_call(model, weights, (symbols,), tie_weights=False)
             return logits
         return self.through(model, "", self.vectorises, symbols)
 
@@ -116,11 +111,11 @@ class Population:
         one.
         """
         prefix = name and f"{name}."
-        ties = bool(name) or self.shares_weights
-        weights = {prefix + key: value for key, value in (self.parameters | self.buffers).items()}
+        own = self.in_all_places(self.parameters | self.buffers)
+        weights = {prefix + key: value for key, value in own.items()}
 
         def run(weights: Weights, *inputs: Tensor) -> Tensor:
-            given: Tensor = functional_call(module, weights, inputs, tie_weights=ties)
+            given: Tensor = functional_call(module, weights, inputs, tie_weights=False)
             return given
 
         if len(self) == 1:
@@ -137,6 +132,10 @@ class Population:
                 for r in range(len(self))
             ]
         )
+
+    def in_all_places(self, weights: Weights) -> Weights:
+        """The weights, those that are in several places of the model under each of their names."""
+        return weights | {other: weights[name] for other, name in self.other_names.items()}
 
     def keep(self, rows: Sequence[int]) -> None:
         """Keep only the replicas in the given rows."""
@@ -203,12 +202,18 @@ class Optimiser:
                 self.optimiser.state[self.views[key]] = state
 
     def step(self, step: int) -> None:
-        """Take optimisation step number `step` (from 0) along the gradients, and clear them."""
+        """Take optimisation step number `step` (from 0) along the gradients, and clear them.
+
+        The gradient of a parameter without effect on the logits, which has none, is zero.
+        """
         trained = self.population.trained
+        for value in trained.values():
+            if value.grad is None:
+                value.grad = torch.zeros_like(value)
         if self.settings.clip:
             clip_each_replica([value.grad for value in trained.values()], self.settings.clip)
         for name, value in trained.items():
-            assert value.grad is not None, name
+            assert value.grad is not None
             for row, replica in enumerate(self.population.replicas):
                 self.views[name, replica.index].grad = value.grad[row]
         factor = schedule_factor(step, self.settings)

@@ -67,6 +67,10 @@ class Trainer:
     def __post_init__(self) -> None:
         if self.settings.freeze == "recurrence":
             self.population.freeze_recurrence()
+        if not self.population.trained:
+            raise SettingsError(
+                "there is nothing to train: no parameter that could be trained has requires_grad"
+            )
         self.everyone = self.population.replicas
         self.progress = [Progress() for _ in self.everyone]
         self.best = self.population.weights()
@@ -178,7 +182,9 @@ class Trainer:
         weights = own | {name: value.to(self.device) for name, value in found.weights.items()}
         model.eval()
         before, logits = (
-            functional_call(model, given, (words.symbols[0],)).unsqueeze(0)
+            functional_call(
+                model, self.population.in_all_places(given), (words.symbols[0],), tie_weights=False
+            ).unsqueeze(0)
             for given in (own, weights)
         )
         loss = float(mean_over_scored(self.loss(logits, words.labels), words.scored))

@@ -65,13 +65,14 @@ def _arguments_of(function: Callable[..., Source]) -> tuple[Argument, ...]:
     hints = get_type_hints(function, include_extras=True)
     found = []
     for name, parameter in inspect.signature(function).parameters.items():
-        told = _told(hints[name])
-        assert told.description is not None
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        told = _told(hints.get(name))
         has_default = parameter.default is not inspect.Parameter.empty
         found.append(
             Argument(
                 name=name,
-                help=told.description,
+                help=told.description or "not described",
                 required=not has_default,
                 default=parameter.default if has_default else None,
                 least=next((each.ge for each in told.metadata if hasattr(each, "ge")), None),
@@ -111,6 +112,11 @@ def build_source(description: Mapping[str, Any], where: str) -> Source:
     _check_arguments(kind, given, where)
     try:
         source = _checked(KINDS[kind])(**given)
+        if not isinstance(source, Source):
+            raise TaskError(
+                f"the kind '{kind}' gives a {type(source).__name__}, and not an Automaton or "
+                "another Source"
+            )
         check_names(source.symbols, "symbol")
         check_names(source.labels, "label")
         return source
@@ -152,7 +158,5 @@ def _check_arguments(kind: str, given: Mapping[str, Any], where: str) -> None:
 
 
 def _told(hint: Any) -> FieldInfo:
-    """What `argument` says of an argument, by the type in its signature."""
-    notes = [note for note in get_args(hint) if isinstance(note, FieldInfo)]
-    assert notes and notes[0].description, "a kind's argument needs `Annotated[..., argument()]`"
-    return notes[0]
+    """What `argument` says of an argument, by the type in its signature: maybe nothing."""
+    return next((note for note in get_args(hint) if isinstance(note, FieldInfo)), FieldInfo())

@@ -38,6 +38,11 @@ class OptimiserKind(abc.ABC):
         """The optimiser of some groups of parameters, each with its own learning rate."""
 
 
+def fuses(groups: Groups) -> bool:
+    """Whether torch takes a step of all parameters at once: of real numbers alone."""
+    return all(value.is_floating_point() for group in groups for value in group["params"])
+
+
 @contextmanager
 def without_compiler() -> Iterator[None]:
     """Optimisers are made without an import of torch's compiler.

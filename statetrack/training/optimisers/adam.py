@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statetrack.training.optimisers import Groups, OptimiserKind
+from statetrack.training.optimisers import Groups, OptimiserKind, fuses
 from statetrack.training.settings import OPTIMISERS, TrainSettings
 
 if TYPE_CHECKING:
@@ -27,5 +27,5 @@ class Adam(OptimiserKind):
             betas=(settings.beta1, settings.beta2),
             eps=settings.epsilon,
             weight_decay=settings.weight_decay,
-            fused=True,
+            fused=fuses(groups),
         )

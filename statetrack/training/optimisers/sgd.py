@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statetrack.training.optimisers import Groups, OptimiserKind
+from statetrack.training.optimisers import Groups, OptimiserKind, fuses
 from statetrack.training.settings import OPTIMISERS, TrainSettings
 
 if TYPE_CHECKING:
@@ -23,5 +23,5 @@ class SGD(OptimiserKind):
         import torch
 
         return torch.optim.SGD(
-            groups, weight_decay=settings.weight_decay, momentum=MOMENTUM, fused=True
+            groups, weight_decay=settings.weight_decay, momentum=MOMENTUM, fused=fuses(groups)
         )
