@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from importlib import import_module
-from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -177,19 +176,18 @@ def _same_random_numbers() -> Iterator[None]:
 def _plugins_stay_in_their_test() -> Iterator[None]:
     """What a test's plugins register is forgotten, so that other tests do not meet it."""
     from statetrack.models import MODELS
-    from statetrack.plugins import PREFIX
+    from statetrack.plugins import _PLUGINS
     from statetrack.registry import Registry
     from statetrack.sources import KINDS
     from statetrack.training import LOSSES, OPTIMISERS
 
     registries: tuple[Registry, ...] = (MODELS, KINDS, LOSSES, OPTIMISERS)
     before = [(registry, set(registry._things)) for registry in registries]
-    last = next(reversed(sys.modules))
+    loaded = _PLUGINS.keys() & sys.modules.keys()
     yield
     for registry, names in before:
         if new := registry._things.keys() - names:
             for name in new - registry._names().keys():  # others were only loaded
                 del registry._things[name]
-    for module in [*takewhile(lambda name: name != last, reversed(sys.modules))]:
-        if module.startswith(PREFIX):
-            del sys.modules[module]
+    for module in (_PLUGINS.keys() & sys.modules.keys()) - loaded:
+        del sys.modules[module]

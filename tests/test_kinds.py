@@ -70,7 +70,7 @@ class TestArguments:
 
     def test_a_kind_of_ones_own_may_say_less_than_those_here(self, monkeypatch):
         def plain(*, n: int, more=None, **others):
-            return Automaton([[0] * n] * n) if n else more
+            return Automaton([[(state + 1) % n] for state in range(n)]) if n else more
 
         monkeypatch.setitem(KINDS._things, "plain", plain)
         assert [argument.name for argument in arguments_of("plain")] == ["n", "more"]

@@ -313,6 +313,7 @@ def test_a_terminated_program_leaves_nothing_behind(how, samples, seen, tmp_path
     process = subprocess.Popen(
         [sys.executable, "-m", "statetrack", "gen", "s5", *sizes, "--out", str(tmp_path / "set")],
         stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(how, signal.SIG_DFL),  # ignored in tests under nohup
     )
     end = time.monotonic() + 60
     while not list(tmp_path.glob(seen)) and time.monotonic() < end:
