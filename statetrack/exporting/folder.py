@@ -172,7 +172,7 @@ def _frame(model: BlockModel[Any]) -> Weights:
 def _tables(exact: SequenceModel, words: GoldenWords, seed: int) -> tuple[Tables | None, str]:
     """The tables of the model's kernel, or why there are none."""
     if not isinstance(exact, BlockModel):
-        return None, "the model is not made of blocks"
+        return None, "the model is not made of blocks around recurrent layers"
     try:
         return tables_of(exact, words.tokens, seed=seed), ""
     except SettingsError as why:
