@@ -52,7 +52,7 @@ def _backward(given: list[Tensor], kept: Tensor, by_outputs: Tensor) -> Tensors:
     rows, wanted = inputs.flatten(1, -2), by_outputs.contiguous().flatten(1, -2)
     lanes = list(zip(rows, wanted, weight, strict=True))
     by_rows = _together([_product(out, matrix.T) for _, out, matrix in lanes])
-    by_weight = _together([_product(out.T, row.T) for row, out, _ in lanes])
+    by_weight = _together([_summed(out, row) for row, out, _ in lanes])
     return by_rows.view(inputs.shape), by_weight, None if bias is None else wanted.sum(1)
 
 
@@ -60,6 +60,16 @@ def _product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     """Rows [M, K] times the transpose of [N, K], plus a bias [N]."""
     found: Tensor = torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
     return found
+
+
+def _summed(left: Tensor, right: Tensor) -> Tensor:
+    """The sum over rows [M, N] and [M, K] of their outer products: [N, K].
+
+    oneDNN copies one side into another order, and is faster where that is the larger one.
+    """
+    if left.shape[1] > right.shape[1]:
+        return _product(right.T, left.T).T
+    return _product(left.T, right.T)
 
 
 def _together(lanes: list[Tensor]) -> Tensor:
