@@ -124,7 +124,7 @@ def blocks_of(model: nn.Module, layout: str) -> BlockModel[Any]:
     """
     if not isinstance(model, BlockModel):
         raise SettingsError(
-            f"{setting('layout', layout)}: the model is not made of blocks around recurrent layers: "
-            f"take {setting('layout', 'safetensors')}, which any model has"
+            f"{setting('layout', layout)}: the model is not made of blocks around recurrent "
+            f"layers: take {setting('layout', 'safetensors')}, which any model has"
         )
     return model
