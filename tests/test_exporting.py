@@ -384,7 +384,10 @@ def test_words_end_before_the_first_wrong_answer_of_a_model(tmp_path: Path) -> N
 
 def test_a_run_is_exported_by_its_folder(tmp_path: Path) -> None:
     found = st.export(parity_run(tmp_path / "run"), "safetensors", tmp_path / "out", length=40)
-    assert found.layers == () and found.why_no_kernel == "the model is not made of blocks around recurrent layers"
+    assert (
+        found.layers == ()
+        and found.why_no_kernel == "the model is not made of blocks around recurrent layers"
+    )
     assert (found.folder / "model.safetensors").exists()
     assert json.loads((found.folder / "config.json").read_text())["task"] == "parity"
 
