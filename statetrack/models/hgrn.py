@@ -49,7 +49,7 @@ from statetrack.models._blocks import BlockModel, DiagonalMixer, DiagonalTerms, 
 from statetrack.models._layers import Linear, gated
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import MOST_LAYERS, BlockSettings, KernelSettings
-from statetrack.ops import Operators, widened
+from statetrack.ops import Operators, turned, widened
 from statetrack.settings import option
 
 SettingsT = TypeVar("SettingsT", bound=BlockSettings)
@@ -105,9 +105,10 @@ class HGRNMixer(PlainMixer[Tensor, DiagonalTerms], DiagonalMixer[Tensor]):
         bound = self.lower_bound()
         forget = bound + (1 - bound) * torch.sigmoid(widened(self.forget(inputs)))
         values = functional.silu(widened(self.inputs(inputs)))
-        if self.phases is not None:
-            values = torch.complex(*values.chunk(2, -1))
-        return DiagonalTerms(forget, (1 - forget) * values), window
+        if self.phases is None:
+            return DiagonalTerms(forget, (1 - forget) * values), window
+        parts = ((1 - forget) * part for part in values.chunk(2, -1))
+        return DiagonalTerms(forget, torch.complex(*parts)), window
 
     def advance(self, terms: DiagonalTerms, memory: Tensor) -> tuple[Tensor, Tensor]:
         """The next state, twice."""
@@ -128,7 +129,7 @@ class HGRNMixer(PlainMixer[Tensor, DiagonalTerms], DiagonalMixer[Tensor]):
         """The same terms with the gains lambda e^{i theta}."""
         if self.phases is None:
             return terms
-        return terms._replace(gains=torch.polar(terms.gains, self.phases.expand_as(terms.gains)))
+        return terms._replace(gains=turned(terms.gains, self.phases))
 
     def finish(self, read: Tensor, terms: DiagonalTerms, inputs: Tensor) -> Tensor:
         """Real and imaginary parts, normalised, gated and mapped."""

@@ -60,6 +60,7 @@ from statetrack.ops.lanes import apply as apply
 from statetrack.ops.lanes import in_full_precision as in_full_precision
 from statetrack.ops.lanes import join_lanes as join_lanes
 from statetrack.ops.lanes import power_of_two as power_of_two
+from statetrack.ops.lanes import turned as turned
 from statetrack.ops.lanes import widened as widened
 from statetrack.ops.layer_operators import ColumnwiseOperators as ColumnwiseOperators
 from statetrack.ops.layer_operators import (
@@ -137,6 +138,7 @@ __all__ = [
     "rounded",
     "set_threads",
     "sums_between",
+    "turned",
     "turning_diagonal",
     "why_not",
     "widened",

@@ -24,6 +24,7 @@ from statetrack.ops.lanes import (
     check_normalise,
     is_due,
     normalise_,
+    turned,
     widened,
 )
 
@@ -75,7 +76,7 @@ def turning_diagonal(
 
 
 def _turned(moduli: Tensor, phases: Tensor, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    return _time_first(torch.polar(moduli, phases.expand_as(moduli)), inputs, state)
+    return _time_first(turned(moduli, phases), inputs, state)
 
 
 def _time_first(gains: Tensor, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:

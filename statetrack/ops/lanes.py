@@ -207,6 +207,11 @@ def power_of_two(sizes: Tensor) -> Tensor:
     return bits.bitwise_and_(exponent).view(sizes.dtype)
 
 
+def turned(moduli: Tensor, phases: Tensor) -> Tensor:
+    """Complex numbers of moduli [..., D] and phases [D], of which sines are computed once."""
+    return torch.complex(moduli * phases.cos(), moduli * phases.sin())
+
+
 def widened(tensor: Tensor) -> Tensor:
     """The tensor in float32 where it is bfloat16 or float16, else unchanged."""
     return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor

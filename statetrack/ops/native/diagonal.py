@@ -10,6 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from statetrack.ops.lanes import turned
 from statetrack.ops.native.calls import (
     Loop,
     Tensors,
@@ -38,7 +39,7 @@ def turning_diagonal(
     moduli: Tensor, phases: Tensor, inputs: Tensor, state: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The same for complex gains of the given moduli [B, T, D] and phases [D]."""
-    return gated_diagonal(torch.polar(moduli, phases.expand_as(moduli)), inputs, state)
+    return gated_diagonal(turned(moduli, phases), inputs, state)
 
 
 def _diagonal_forward(
