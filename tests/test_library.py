@@ -212,6 +212,26 @@ def test_parameters_that_require_no_gradient_or_have_no_effect_stay_as_they_are(
     assert not any(weight.requires_grad for weight in model.network.parameters())
 
 
+class Expanded(Plain):
+    """The same, with a buffer and a parameter whose numbers are one in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("scale", torch.ones(1, 1, 1).expand(1, 1, 2))
+        self.shift = nn.Parameter(torch.zeros(1).expand(2))
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        return super().forward(symbols) + self.shift
+
+
+def test_a_module_with_expanded_tensors_has_its_best_weights_after_training() -> None:
+    model = Expanded()
+    weight = model.shift
+    assert st.fit(model, PARITY, **QUICK).best_step
+    assert model.shift is weight and model.shift[0] != model.shift[1]
+    assert model.scale.tolist() == [[[1, 1]]]
+
+
 def test_training_changes_a_module_in_place_to_its_best_weights_and_keeps_its_mode() -> None:
     torch.manual_seed(0)
     model = Plain().eval()
