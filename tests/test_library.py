@@ -432,6 +432,14 @@ class Pair(Plain):
         return super().forward(symbols), None
 
 
+class Lazy(Plain):
+    """Its readout gets its shape at the first call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.readout = nn.LazyLinear(2)
+
+
 S3 = st.load_task("s3")
 MISTAKES: dict[str, Any] = {
     "make_model: Plain is no name: give one": lambda: st.make_model(Plain(), "parity"),
@@ -483,6 +491,10 @@ MISTAKES: dict[str, Any] = {
         Plain(2, 6), PARITY
     ),
     "Plain does not read the symbols of the task, 0 to 5": lambda: st.probe(Plain(2, 6), S3),
+    "evaluate: Lazy is not initialised: 'readout.weight' gets its": lambda: st.evaluate(
+        Lazy(), PARITY, 5
+    ),
+    "evidence: Lazy is not initialised: 'readout.weight' gets": lambda: st.stress(Lazy(), PARITY),
     "fit: a module of torch.jit cannot be trained": lambda: st.fit(scripted(), PARITY, **QUICK),
     "a task is given by its name, by the path of its file": lambda: st.load_task(5),
     "search for evidence: the model is a module": lambda: st.certify("parity", Plain()),
@@ -540,6 +552,14 @@ def test_modules_that_torch_treats_apart_are_searched_as_others_are(model: nn.Mo
     assert score.accuracy < 1
     assert st.stress(model, PARITY, seconds=0.1).horizon < 3
     assert all(finding.ok for finding in st.check_model(model, PARITY)[:3])
+
+
+def test_a_module_without_shapes_is_one_finding_until_it_is_called() -> None:
+    model = Lazy()
+    (found,) = st.check_model(model, PARITY)
+    assert not found.ok and "call the module once on symbols [B, T]" in found.detail
+    model(torch.zeros(1, 1, dtype=torch.int64))
+    assert all(finding.ok for finding in st.check_model(model, PARITY))
 
 
 def test_a_module_is_checked_on_a_task() -> None:

@@ -18,7 +18,15 @@ from torch import Tensor, nn
 from statetrack.errors import SettingsError
 from statetrack.evaluation import CHUNK, stream_of
 from statetrack.evidence.budget import SearchBudget, reading
-from statetrack.models import LinearModel, Rounded, cast, copy_of, require_logits, require_module
+from statetrack.models import (
+    LinearModel,
+    Rounded,
+    cast,
+    copy_of,
+    require_initialised,
+    require_logits,
+    require_module,
+)
 from statetrack.models import reading as reading_symbols
 from statetrack.rounding import Rounding, load_rounding
 from statetrack.sources import Automaton, Floats, Source
@@ -49,6 +57,7 @@ class Reader:
     ) -> None:
         self.num_symbols = num_symbols
         self.num_labels = num_labels
+        require_initialised(model, "a search for evidence")
         self.model = copy_of(model).eval()
         if dtype is not None:
             cast(self.model, dtype)

@@ -21,7 +21,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from statetrack.errors import WHERE_NOT_FINITE, SettingsError
 from statetrack.models._base import Scanning, SequenceModel, Stepping, numbers_in
-from statetrack.models._given import cast, copy_of, other_names, require_module
+from statetrack.models._given import cast, copy_of, other_names, require_module, without_shape
 from statetrack.plugins import explain_mistake
 from statetrack.settings import Settings
 from statetrack.spec import Task, load_task
@@ -191,6 +191,8 @@ def _found(name: str, check: Check, subject: _Subject) -> Finding:
 def _shape(subject: _Subject) -> str:
     """Logits [B, T, C], finite, for words of several shapes."""
     subject.plain = subject.make(0).eval()
+    if missing := without_shape(subject.plain):
+        raise Wrong(missing)
     for shape in ((1, 1), (NUM_WORDS, LENGTH), (2, 17)):
         logits = subject.plain(subject.words(*shape))
         if not isinstance(logits, Tensor):
