@@ -432,6 +432,13 @@ class Pair(Plain):
         return super().forward(symbols), None
 
 
+class BeginsWithNothing(Scanning):
+    """torch takes zeros where it is given no state."""
+
+    def initial_state(self, num_words: int) -> Any:
+        return None
+
+
 class Lazy(Plain):
     """Its readout gets its shape at the first call."""
 
@@ -495,6 +502,12 @@ MISTAKES: dict[str, Any] = {
         Lazy(), PARITY, 5
     ),
     "evidence: Lazy is not initialised: 'readout.weight' gets": lambda: st.stress(Lazy(), PARITY),
+    "`initial_state` gives None, not made as the states after": lambda: st.probe(
+        BeginsWithNothing(), PARITY, seconds=0.5
+    ),
+    "`initial_state(B)` must give the same tensors": lambda: st.extract(
+        BeginsWithNothing(), num_symbols=2, num_labels=2, seconds=0.5
+    ),
     "fit: a module of torch.jit cannot be trained": lambda: st.fit(scripted(), PARITY, **QUICK),
     "a task is given by its name, by the path of its file": lambda: st.load_task(5),
     "search for evidence: the model is a module": lambda: st.certify("parity", Plain()),

@@ -80,6 +80,23 @@ class Reader:
             found = self.model(word) if self._stream is None else self.scan(word, self.first(1))[0]
         require_logits(found, word.shape, self.num_labels)
 
+    def require_evidence(self) -> None:
+        """Raise `SettingsError` where the states of words cannot be told apart.
+
+        That is where the first state is not made as later ones are.
+        """
+        if not self.has_state:
+            return
+        after = [self.scan(np.zeros((num, 1), np.int64), self.first(num))[1] for num in (2, 3)]
+        if self._word_axes != _axes(*after):
+            first = self.first(1)
+            given = "None" if first is None else f"a {type(first).__name__}"
+            raise SettingsError(
+                f"`initial_state` gives {given}, not made as the states after symbols are: "
+                "`initial_state(B)` must give the same tensors in the same containers, with the "
+                "same axis of B words"
+            )
+
     def counts_for(self, budget: SearchBudget) -> None:
         """Count what is read from now on as work of a budget."""
         self._budget = budget
@@ -302,6 +319,8 @@ class Subject(Reader):
             dtype=dtype,
             device=device,
         )
+        if dtype is None:
+            self.require_evidence()
 
     @staticmethod
     def require_automaton(source: Source, named: str = "the task") -> Automaton:
