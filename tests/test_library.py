@@ -341,6 +341,13 @@ def test_evaluation_warns_once_each_of_later_symbols_and_of_logits_that_are_not_
             list(st.evaluate(causal, PARITY, [1, 9], num_words=4))
 
 
+@pytest.mark.parametrize("search", [st.extract, st.stress, st.certify, st.probe])
+def test_searches_warn_once_of_a_model_that_is_not_causal(search: Any) -> None:
+    with pytest.warns(StatetrackWarning) as told:
+        search(LooksAhead(), PARITY, seconds=0.01)
+    assert [str(each.message).partition(":")[0] for each in told] == ["the model is not causal"]
+
+
 def test_a_module_is_fitted_in_one_call_to_what_train_yields() -> None:
     torch.manual_seed(0)
     model, again = Plain(), Plain()

@@ -31,7 +31,7 @@ from statetrack.models import reading as reading_symbols
 from statetrack.rounding import Rounding, load_rounding
 from statetrack.sources import Automaton, Floats, Source
 from statetrack.spec import Task, load_task
-from statetrack.training import answers_of
+from statetrack.training import LONGEST, answers_of, warn_of_later_symbols
 
 NO_ANSWER = -1
 """The answer where a logit is NaN or infinite: no label."""
@@ -80,12 +80,15 @@ class Reader:
             found = self.model(word) if self._stream is None else self.scan(word, self.first(1))[0]
         require_logits(found, word.shape, self.num_labels)
 
-    def require_evidence(self) -> None:
-        """Raise `SettingsError` where the states of words cannot be told apart.
+    def look_at_model(self) -> None:
+        """What is looked at before a search for evidence.
 
-        That is where the first state is not made as later ones are.
+        Raises `SettingsError` where the first state is not made as later ones are, and warns with
+        `StatetrackWarning` where a model without a state is not causal.
         """
         if not self.has_state:
+            words = self.tensor(np.arange(2 * LONGEST).reshape(2, LONGEST) % self.num_symbols)
+            warn_of_later_symbols(self.model, words, self.num_symbols, self.num_labels)
             return
         after = [self.scan(np.zeros((num, 1), np.int64), self.first(num))[1] for num in (2, 3)]
         if self._word_axes != _axes(*after):
@@ -320,7 +323,7 @@ class Subject(Reader):
             device=device,
         )
         if dtype is None:
-            self.require_evidence()
+            self.look_at_model()
 
     @staticmethod
     def require_automaton(source: Source, named: str = "the task") -> Automaton:
