@@ -31,6 +31,7 @@ from statetrack.models import (
     Scanning,
     Stepping,
     reading,
+    require_initialised,
     require_logits,
     require_module,
 )
@@ -153,6 +154,7 @@ class _Asked:
     ) -> _Asked:
         """Raises `SettingsError` as `evaluate` says."""
         module = require_module(model, "evaluate")
+        require_initialised(module, "evaluate")
         rising = rising_lengths(lengths, "evaluate")
         require_words(num_words, "evaluate")
         source = load_task(task).source if isinstance(task, Task | str | Path) else task

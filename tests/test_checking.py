@@ -130,6 +130,18 @@ class MasksByAParameter(Averages):
         return super().mix(self.mask[:length, :length] @ stream[..., self.order])
 
 
+class HasAnExtraState(Averages):
+    def get_extra_state(self) -> Any:
+        return {"layout": 2}
+
+    def set_extra_state(self, state: Any) -> None:
+        assert state == {"layout": 2}
+
+
+def test_an_extra_state_is_no_weight() -> None:
+    assert not wrong(check_model(HasAnExtraState(), num_symbols=V, num_labels=C))
+
+
 def test_parameters_that_are_not_trained_are_left_as_they_are() -> None:
     assert not wrong(check_model(MasksByAParameter(), num_symbols=V, num_labels=C))
     still = MasksByAParameter().requires_grad_(False)

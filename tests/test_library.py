@@ -212,6 +212,26 @@ def test_parameters_that_require_no_gradient_or_have_no_effect_stay_as_they_are(
     assert not any(weight.requires_grad for weight in model.network.parameters())
 
 
+class Expanded(Plain):
+    """The same, with a buffer and a parameter whose numbers are one in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("scale", torch.ones(1, 1, 1).expand(1, 1, 2))
+        self.shift = nn.Parameter(torch.zeros(1).expand(2))
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        return super().forward(symbols) + self.shift
+
+
+def test_a_module_with_expanded_tensors_has_its_best_weights_after_training() -> None:
+    model = Expanded()
+    weight = model.shift
+    assert st.fit(model, PARITY, **QUICK).best_step
+    assert model.shift is weight and model.shift[0] != model.shift[1]
+    assert model.scale.tolist() == [[[1, 1]]]
+
+
 def test_training_changes_a_module_in_place_to_its_best_weights_and_keeps_its_mode() -> None:
     torch.manual_seed(0)
     model = Plain().eval()
@@ -321,6 +341,13 @@ def test_evaluation_warns_once_each_of_later_symbols_and_of_logits_that_are_not_
             list(st.evaluate(causal, PARITY, [1, 9], num_words=4))
 
 
+@pytest.mark.parametrize("search", [st.extract, st.stress, st.certify, st.probe])
+def test_searches_warn_once_of_a_model_that_is_not_causal(search: Any) -> None:
+    with pytest.warns(StatetrackWarning) as told:
+        search(LooksAhead(), PARITY, seconds=0.01)
+    assert [str(each.message).partition(":")[0] for each in told] == ["the model is not causal"]
+
+
 def test_a_module_is_fitted_in_one_call_to_what_train_yields() -> None:
     torch.manual_seed(0)
     model, again = Plain(), Plain()
@@ -412,6 +439,21 @@ class Pair(Plain):
         return super().forward(symbols), None
 
 
+class BeginsWithNothing(Scanning):
+    """torch takes zeros where it is given no state."""
+
+    def initial_state(self, num_words: int) -> Any:
+        return None
+
+
+class Lazy(Plain):
+    """Its readout gets its shape at the first call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.readout = nn.LazyLinear(2)
+
+
 S3 = st.load_task("s3")
 MISTAKES: dict[str, Any] = {
     "make_model: Plain is no name: give one": lambda: st.make_model(Plain(), "parity"),
@@ -463,6 +505,16 @@ MISTAKES: dict[str, Any] = {
         Plain(2, 6), PARITY
     ),
     "Plain does not read the symbols of the task, 0 to 5": lambda: st.probe(Plain(2, 6), S3),
+    "evaluate: Lazy is not initialised: 'readout.weight' gets its": lambda: st.evaluate(
+        Lazy(), PARITY, 5
+    ),
+    "evidence: Lazy is not initialised: 'readout.weight' gets": lambda: st.stress(Lazy(), PARITY),
+    "`initial_state` gives None, not made as the states after": lambda: st.probe(
+        BeginsWithNothing(), PARITY, seconds=0.5
+    ),
+    "`initial_state(B)` must give the same tensors": lambda: st.extract(
+        BeginsWithNothing(), num_symbols=2, num_labels=2, seconds=0.5
+    ),
     "fit: a module of torch.jit cannot be trained": lambda: st.fit(scripted(), PARITY, **QUICK),
     "a task is given by its name, by the path of its file": lambda: st.load_task(5),
     "search for evidence: the model is a module": lambda: st.certify("parity", Plain()),
@@ -520,6 +572,14 @@ def test_modules_that_torch_treats_apart_are_searched_as_others_are(model: nn.Mo
     assert score.accuracy < 1
     assert st.stress(model, PARITY, seconds=0.1).horizon < 3
     assert all(finding.ok for finding in st.check_model(model, PARITY)[:3])
+
+
+def test_a_module_without_shapes_is_one_finding_until_it_is_called() -> None:
+    model = Lazy()
+    (found,) = st.check_model(model, PARITY)
+    assert not found.ok and "call the module once on symbols [B, T]" in found.detail
+    model(torch.zeros(1, 1, dtype=torch.int64))
+    assert all(finding.ok for finding in st.check_model(model, PARITY))
 
 
 def test_a_module_is_checked_on_a_task() -> None:

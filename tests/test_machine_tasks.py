@@ -1,5 +1,7 @@
 """Tasks from machine files: by path, in task files, in products, and once the file is gone."""
 
+import shutil
+
 import pytest
 
 from statetrack.cli.app import run
@@ -53,6 +55,16 @@ def test_missing_transitions_are_warned_of_unless_something_is_said(folder, recw
     assert stays.format_labels(stays.parse_word("pull pull push")) == "creak missing slam"
     assert "it leads back to the same state" in stays.spec.description
     assert golden_hash(load_task("machines/gaps.dot:missing=sink")) == golden_hash(sunk)
+
+
+def test_the_advice_about_missing_transitions_can_be_copied_into_a_shell(folder):
+    (folder / "sp ace").mkdir()
+    shutil.copy(folder / "machines" / "gaps.dot", folder / "sp ace" / "gaps.dot")
+    with pytest.warns(TaskWarning) as told:
+        load_task("machines/gaps.dot"), load_task("sp ace/gaps.dot")
+    plain, quoted = (str(each.message).partition("; ")[2] for each in told)
+    assert plain.startswith("machines/gaps.dot:missing=stay stays instead")
+    assert quoted.startswith("'sp ace/gaps.dot:missing=stay' stays instead")
 
 
 @pytest.mark.parametrize(

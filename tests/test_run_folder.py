@@ -740,6 +740,20 @@ def test_eval_on_a_full_disk_prints_the_rows_and_warns_once(
     ]
 
 
+def test_a_run_whose_evaluations_are_damaged_is_not_evaluated(
+    whole: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = whole / "eval.jsonl"
+    path.write_text("half a row\n" + path.read_text())
+    before = path.read_bytes()
+    asked = [str(whole), "--length", "5", "--samples", "9"]
+    assert command(["eval", *asked]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{path}, line 1: is damaged: not JSON" in said
+    assert "mend or delete the file" in said and path.read_bytes() == before
+    assert command(["eval", *asked, "--rounding", "bfloat16"]) == 0  # whose rows are not kept
+
+
 def test_evaluating_a_run_that_cannot_be_written_gives_the_rows(
     whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,7 +122,9 @@ def _eigenvalues(name: str) -> models.Finding:
     from statetrack.evidence import SearchBudget, Subject, find_step_eigenvalues  # imports numpy
 
     try:
-        subject = Subject(models.make_model(name, TRIED), TRIED)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it is not causal is a finding of its own
+            subject = Subject(models.make_model(name, TRIED), TRIED)
         found = find_step_eigenvalues(subject, budget=SearchBudget(1.0))
     except SettingsError as why:
         return models.Finding(EIGENVALUES, True, f"not measured: {why}")

@@ -18,12 +18,20 @@ from torch import Tensor, nn
 from statetrack.errors import SettingsError
 from statetrack.evaluation import CHUNK, stream_of
 from statetrack.evidence.budget import SearchBudget, reading
-from statetrack.models import LinearModel, Rounded, cast, copy_of, require_logits, require_module
+from statetrack.models import (
+    LinearModel,
+    Rounded,
+    cast,
+    copy_of,
+    require_initialised,
+    require_logits,
+    require_module,
+)
 from statetrack.models import reading as reading_symbols
 from statetrack.rounding import Rounding, load_rounding
 from statetrack.sources import Automaton, Floats, Source
 from statetrack.spec import Task, load_task
-from statetrack.training import answers_of
+from statetrack.training import LONGEST, answers_of, warn_of_later_symbols
 
 NO_ANSWER = -1
 """The answer where a logit is NaN or infinite: no label."""
@@ -49,6 +57,7 @@ class Reader:
     ) -> None:
         self.num_symbols = num_symbols
         self.num_labels = num_labels
+        require_initialised(model, "a search for evidence")
         self.model = copy_of(model).eval()
         if dtype is not None:
             cast(self.model, dtype)
@@ -70,6 +79,26 @@ class Reader:
         with reading_symbols(self.model, self.num_symbols):
             found = self.model(word) if self._stream is None else self.scan(word, self.first(1))[0]
         require_logits(found, word.shape, self.num_labels)
+
+    def look_at_model(self) -> None:
+        """What is looked at before a search for evidence.
+
+        Raises `SettingsError` where the first state is not made as later ones are, and warns with
+        `StatetrackWarning` where a model without a state is not causal.
+        """
+        if not self.has_state:
+            words = self.tensor(np.arange(2 * LONGEST).reshape(2, LONGEST) % self.num_symbols)
+            warn_of_later_symbols(self.model, words, self.num_symbols, self.num_labels)
+            return
+        after = [self.scan(np.zeros((num, 1), np.int64), self.first(num))[1] for num in (2, 3)]
+        if self._word_axes != _axes(*after):
+            first = self.first(1)
+            given = "None" if first is None else f"a {type(first).__name__}"
+            raise SettingsError(
+                f"`initial_state` gives {given}, not made as the states after symbols are: "
+                "`initial_state(B)` must give the same tensors in the same containers, with the "
+                "same axis of B words"
+            )
 
     def counts_for(self, budget: SearchBudget) -> None:
         """Count what is read from now on as work of a budget."""
@@ -293,6 +322,8 @@ class Subject(Reader):
             dtype=dtype,
             device=device,
         )
+        if dtype is None:
+            self.look_at_model()
 
     @staticmethod
     def require_automaton(source: Source, named: str = "the task") -> Automaton:

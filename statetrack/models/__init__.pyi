@@ -32,6 +32,7 @@ from ._given import cast as cast
 from ._given import copy_of as copy_of
 from ._given import other_names as other_names
 from ._given import reading as reading
+from ._given import require_initialised as require_initialised
 from ._given import require_logits as require_logits
 from ._given import require_module as require_module
 from ._registry import MODEL_FACTS as MODEL_FACTS

@@ -9,10 +9,11 @@ R replicas, B batch, T time, V symbols, C labels.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import safetensors.torch
 import torch
@@ -21,7 +22,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from statetrack.errors import WHERE_NOT_FINITE, SettingsError
 from statetrack.models._base import Scanning, SequenceModel, Stepping, numbers_in
-from statetrack.models._given import cast, copy_of, other_names, require_module
+from statetrack.models._given import cast, copy_of, other_names, require_module, without_shape
 from statetrack.plugins import explain_mistake
 from statetrack.settings import Settings
 from statetrack.spec import Task, load_task
@@ -166,6 +167,11 @@ def _trained(module: nn.Module) -> list[nn.Parameter]:
     return [parameter for parameter in module.parameters() if parameter.requires_grad]
 
 
+def _tensors(state: Mapping[str, Any]) -> Weights:
+    """The weights and buffers of a `state_dict`, which may have an extra state of any type."""
+    return {name: value for name, value in state.items() if isinstance(value, Tensor)}
+
+
 def told(error: Exception) -> str:
     """An exception in one line, with the file and line of a user's file that it comes from."""
     what = explain_mistake(error, advice=False) or f"{type(error).__name__}: {error}"
@@ -191,6 +197,8 @@ def _found(name: str, check: Check, subject: _Subject) -> Finding:
 def _shape(subject: _Subject) -> str:
     """Logits [B, T, C], finite, for words of several shapes."""
     subject.plain = subject.make(0).eval()
+    if missing := without_shape(subject.plain):
+        raise Wrong(missing)
     for shape in ((1, 1), (NUM_WORDS, LENGTH), (2, 17)):
         logits = subject.plain(subject.words(*shape))
         if not isinstance(logits, Tensor):
@@ -282,13 +290,15 @@ def _saved(subject: _Subject) -> str:
     loaded = subject.generic(1)
     if _trained(loaded) and torch.equal(subject.logits, loaded(subject.symbols)):
         raise Wrong("models with other weights give the same logits")
-    weights = {name: value.clone().contiguous() for name, value in subject.one.state_dict().items()}
+    state = subject.one.state_dict()
+    weights = {name: value.clone().contiguous() for name, value in _tensors(state).items()}
     pairs = {
         name for name, value in weights.items() if value.is_complex()
     }  # safetensors has none in float64
     weights |= {name: torch.view_as_real(weights[name]) for name in pairs}
     read = safetensors.torch.load(safetensors.torch.save(weights))
-    loaded.load_state_dict(read | {name: torch.view_as_complex(read[name]) for name in pairs})
+    read |= {name: torch.view_as_complex(read[name]) for name in pairs}
+    loaded.load_state_dict(state | read)  # what is no tensor, as an extra state, is in no file
     what = "logits of loaded weights and of those that were saved"
     subject.compare(loaded(subject.symbols), subject.logits, what, tolerance=0.0)
     return ""
@@ -393,7 +403,7 @@ def _constant_state(subject: _Subject) -> str:
 
 def _seeds(subject: _Subject) -> str:
     """Equal seeds build equal models, and different seeds build different ones."""
-    first, again, other = (subject.make(seed).state_dict() for seed in (3, 3, 4))
+    first, again, other = (_tensors(subject.make(seed).state_dict()) for seed in (3, 3, 4))
     if not all(torch.equal(first[name], again[name]) for name in first):
         raise Wrong("two models of one seed differ: draw initial weights by torch, unseeded")
     if all(torch.equal(first[name], other[name]) for name in first):

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from statetrack.errors import SettingsError
@@ -42,6 +43,26 @@ def require_module(model: Any, where: str) -> nn.Module:
     kind = type(model).__name__
     after = ", and the task comes after it" if isinstance(model, Task) else ""
     raise SettingsError(f"{where}: the model is a torch.nn.Module{after} (given: a {kind})")
+
+
+def without_shape(model: nn.Module) -> str:
+    """That a module has weights which get their shape at its first call; empty where it has none.
+
+    A module with such layers, as `nn.LazyLinear`, has none any more once it was called.
+    """
+    for name, value in (*model.named_parameters(), *model.named_buffers()):
+        if is_lazy(value):
+            return (
+                f"{type(model).__name__} is not initialised: '{name}' gets its shape at the first "
+                "call, so call the module once on symbols [B, T]"
+            )
+    return ""
+
+
+def require_initialised(model: nn.Module, where: str) -> None:
+    """Raise `SettingsError`, as `require_module` does, where weights have no shape yet."""
+    if missing := without_shape(model):
+        raise SettingsError(f"{where}: {missing}")
 
 
 @contextmanager

@@ -495,7 +495,8 @@ class Run(RunFacts):
         be written, a `StatetrackWarning` says so. Replicas that diverged have no rows.
 
         Raises `SettingsError` and `TaskError` as `tested` does, and `RunError` where training has
-        not finished, or where all replicas diverged and not `everyone` is asked for.
+        not finished, where all replicas diverged and not `everyone` is asked for, and where the
+        file that rows are appended to is damaged.
         """
         tested = self.tested(task, words)
         summary = self.summary
@@ -506,9 +507,11 @@ class Run(RunFacts):
             return
         lengths = rising_lengths(lengths, "Run.evaluate")
         require_words(num_words, "Run.evaluate")
+        kept = keep and rounding is None
+        if kept and self.unfinished is None:
+            self._require_rows()
         shortcuts = strongest_by_length(self.words, tested, lengths, num_words, seed)
         merging = merging_in(tested.source, lengths[-1])
-        kept = keep and rounding is None
         hashed = None if self.unfinished is not None else files.WEIGHTS.hash_in(self.path)
         for outcome, model in self.models(chosen):
             rows = []
@@ -540,6 +543,16 @@ class Run(RunFacts):
                 rows.append(row)
                 yield row
             kept = kept and self._kept(partial(self.folder.append, files.EVALUATIONS, rows))
+
+    def _require_rows(self) -> None:
+        """Raise `RunError`, which says what to do, where rows cannot be appended to sound ones."""
+        try:
+            self.folder.read(files.EVALUATIONS)
+        except RunError as problem:
+            raise RunError(
+                f"{problem}; nothing was evaluated: mend or delete the file, to which rows are "
+                "appended"
+            ) from None
 
     def require_automaton(self, task: Task) -> None:
         """Raise `SettingsError`, which names the run and the task, for one without an automaton."""

@@ -38,6 +38,7 @@ from statetrack.sources import (
     written,
     written_out,
 )
+from statetrack.text import as_argument
 
 ARGUMENTS: Final = ("missing", "start")
 """What can be said about a machine file: what becomes of missing transitions, and the start."""
@@ -123,9 +124,10 @@ def machine_task(path: Path, reading: Mapping[str, Any], where: str) -> tuple[Au
     if gaps:
         about = f"{about} {_about_gaps(machine, gaps, missing)}."
         if "missing" not in reading:
+            stays = as_argument(f"{path}:missing=stay")
             warnings.warn(
                 f"{path}: {_about_gaps(machine, gaps, missing)}; "
-                f"{path.name}:missing=stay stays instead, and missing=refuse is an error",
+                f"{stays} stays instead, and missing=refuse is an error",
                 TaskWarning,
                 stacklevel=1,
             )

@@ -145,6 +145,8 @@ def _records(model: nn.Module, trainer: Trainer) -> Iterator[Record]:
     finally:
         with torch.no_grad():
             for name, value in (*model.named_parameters(), *model.named_buffers()):
+                if 0 in value.stride():  # expanded: several of its numbers are one in memory
+                    value.data = value.contiguous()
                 value.copy_(trainer.best[name][0])
         model.train(was_training)
     if not trainer.progress[0].best_step:

@@ -152,8 +152,8 @@ def certify_linear(subject: Subject, *, budget: SearchBudget, seed: int = 0) -> 
     began = time.monotonic()
     model = subject.model
     assert isinstance(model, LinearModel)
-    weights = filter(torch.is_floating_point, model.state_dict().values())
-    types = {str(weight.dtype).removeprefix("torch.") for weight in weights}
+    weights = [each for each in model.state_dict().values() if isinstance(each, torch.Tensor)]
+    types = {str(each.dtype).removeprefix("torch.") for each in weights if each.is_floating_point()}
     if types not in ({"float32"}, {"float64"}):
         return not_proven(f"rounding in {' and '.join(sorted(types))} is not counted")
     minimal = Edges.of(subject.automaton, minimal=True)

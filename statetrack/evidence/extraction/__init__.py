@@ -122,6 +122,7 @@ def extract(
         raise SettingsError("extract: give a task, or else num_symbols and num_labels")
     else:
         reader = Reader(model, num_symbols=num_symbols, num_labels=num_labels)
+        reader.look_at_model()
     found = find_extraction(
         reader,
         budget=SearchBudget(seconds, report),
