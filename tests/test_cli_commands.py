@@ -366,7 +366,7 @@ def test_a_suite_is_one_table_and_goes_on_where_it_was(capsys: pytest.CaptureFix
         "length: 20\nsamples: 100\nhorizon_lengths: [40]\nhorizon_samples: 20\n"
         "published: {real: {parity: 1.0}}\npublished_trust: primary\n"
     )
-    pages = ("--markdown", "mine.md", "--html", "mine.html")
+    pages = ("--markdown", "mine.md", "--html", "mine.html", "--rows", "real", "--rows", "Elman")
     succeed("reproduce", "mine.yaml", "--jobs", "1", *BRIEF, "--out", "cells", *pages)
     first = capsys.readouterr().out
     assert "Elman" in first and "published" in first and "floor" in first
@@ -386,7 +386,9 @@ def test_a_suite_is_one_table_and_goes_on_where_it_was(capsys: pytest.CaptureFix
     assert "other settings" in line
     report = Path("mine.md").read_text()
     page = Path("mine.html").read_text()
-    assert page.startswith("<!doctype html>") and "<code>statetrack reproduce mine.yaml" in page
+    command = "statetrack reproduce mine.yaml --rows real --rows Elman --stress-seconds 0.2"
+    assert page.startswith("<!doctype html>") and f"<code>{command}</code>" in page
+    assert f"$ {command}\n" in report
     assert page.count("paper 1.00") == 1 and page.count('class="run') == 2
     assert report.startswith("# Two by one\n") and "\nTrained with: squared-error; " in report
     assert "| real | parity | published | 1.00 |" in report
