@@ -366,7 +366,7 @@ def test_a_suite_is_one_table_and_goes_on_where_it_was(capsys: pytest.CaptureFix
         "length: 20\nsamples: 100\nhorizon_lengths: [40]\nhorizon_samples: 20\n"
         "published: {real: {parity: 1.0}}\npublished_trust: primary\n"
     )
-    pages = ("--markdown", "mine.md", "--html", "mine.html")
+    pages = ("--markdown", "mine.md", "--html", "mine.html", "--rows", "real", "--rows", "Elman")
     succeed("reproduce", "mine.yaml", "--jobs", "1", *BRIEF, "--out", "cells", *pages)
     first = capsys.readouterr().out
     assert "Elman" in first and "published" in first and "floor" in first
@@ -386,7 +386,9 @@ def test_a_suite_is_one_table_and_goes_on_where_it_was(capsys: pytest.CaptureFix
     assert "other settings" in line
     report = Path("mine.md").read_text()
     page = Path("mine.html").read_text()
-    assert page.startswith("<!doctype html>") and "<code>statetrack reproduce mine.yaml" in page
+    command = "statetrack reproduce mine.yaml --rows real --rows Elman --stress-seconds 0.2"
+    assert page.startswith("<!doctype html>") and f"<code>{command}</code>" in page
+    assert f"$ {command}\n" in report
     assert page.count("paper 1.00") == 1 and page.count('class="run') == 2
     assert report.startswith("# Two by one\n") and "\nTrained with: squared-error; " in report
     assert "| real | parity | published | 1.00 |" in report
@@ -470,6 +472,10 @@ def test_a_full_disk_does_not_hide_the_table_of_a_suite(capsys: pytest.CaptureFi
         (["train", "--lrs", "0"], "above 0"),
         (["train", "--lrs", "1e-3,1e-3"], "twice"),
         (["train", "--device", "tpu"], "cuda:INDEX"),
+        (["train", "--robust-size", "0.1"], "--robust-size is that of robust training: say which"),
+        (["train", "--extended-at", "5,3"], "--extended-at: steps rise"),
+        (["train", "--epsilon", "1", "--optimizer", "sgd"], "--epsilon is Adam's"),
+        (["train", "--model", "hybrid", "--recurrent", "kda:mlp_kind=relu"], "--mlp-kind"),
         (["train", "--model", "bilinear-block", "--hidden", "5", "--block-size", "2"], "4 or 6"),
         (["train", "--train-samples", "99999", "--train-length", "2"], "99999"),
         (["train", "--config", "missing.yaml"], "missing.yaml"),

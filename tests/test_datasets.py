@@ -27,6 +27,7 @@ from statetrack.data import (
     write_dataset,
     write_word_problem,
 )
+from statetrack.data.card import _balance_table
 from statetrack.data.formats.parquet import _numbers
 from statetrack.data.formats.word_problem import group_name
 from statetrack.errors import DatasetError, SettingsError
@@ -242,6 +243,16 @@ def test_the_card_says_what_the_data_are(tmp_path, parity):
     }
     for fact in (parity.spec.title, parity.spec.reference, card["sha256"], command):
         assert fact in readme
+
+
+def test_a_share_of_1_is_written_of_all_labels_alone():
+    shares = {"rare": 0.00004, "usual": 0.99996}
+    splits = {
+        "train": {"label_balance": shares},
+        "test": {"label_balance": {"rare": 0, "usual": 1}},
+    }
+    table = _balance_table({"labels": [*shares], "splits": splits})
+    assert "| rare | 0.0000 | 0.0000 |" in table and "| usual | 0.9999 | 1.0000 |" in table
 
 
 def test_the_task_in_the_card_loads_again(tmp_path):

@@ -39,6 +39,7 @@ def test_no_line_of_a_page_is_too_wide_and_no_word_is_broken(capsys, monkeypatch
         lines = page.partition(f"\n{EXAMPLES}\n")[0]
         code = [line for line in lines.splitlines() if line.startswith("    statetrack ")]
         assert max(len(line) for line in lines.splitlines() if line not in code) <= width
+        assert width < 80 or max(len(line) for line in page.splitlines()) <= width, name
         assert not any(line.endswith(" ") for line in page.splitlines())
         words = page.replace(",", " ").replace("[", " ").replace("]", " ").replace(";", " ").split()
         for each in parameters:

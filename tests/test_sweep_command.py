@@ -86,6 +86,7 @@ def test_a_setting_with_several_values_is_an_axis_and_with_one_a_setting() -> No
         ("hidden=", "write it as NAME=VALUE"),
         ("steps=4", "'steps' is given twice"),
         ("hidden=4,4", "a value is given twice"),
+        ("clip=1,1.0", "a value is given twice"),
     ],
 )
 def test_a_setting_that_cannot_be_is_one_line(given: str, message: str) -> None:
@@ -101,7 +102,8 @@ def test_a_setting_that_cannot_be_is_one_line(given: str, message: str) -> None:
         (["lstn"], ["s3"], "--model: there is no model 'lstn'. Did you mean 'lstm'?"),
         (["lstm --hiden 3"], ["s3"], "--model: lstm has no option --hiden"),
         (["lstm", "lstm"], ["s3"], "--model: 'lstm' is named twice"),
-        (["lstm"], ["s3,s3"], "--task: a task is named twice"),
+        (["gru,lstm,gru"], ["s3"], "--model: 'gru' is named twice"),
+        (["lstm"], ["s3,s3"], "--task: 's3' is named twice"),
     ],
     ids=str,
 )

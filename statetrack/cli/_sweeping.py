@@ -8,7 +8,6 @@ model say most about the others. A point counts by its steps, words and lengths.
 from __future__ import annotations
 
 import inspect
-import shlex
 import sys
 import threading
 import time
@@ -344,7 +343,7 @@ def _show(
         else:
             page = report.reproduction_page(
                 suite,
-                command=_command(asked),
+                command=asked.command,
                 points=points,
                 results=every,
                 compared=compared,
@@ -401,12 +400,6 @@ def _draw(
     to.print(f"runs: {asked.folder}" + (others if beside else ""), soft_wrap=True)
 
 
-def _command(asked: Sweep) -> str:
-    """The command that makes a page."""
-    said = not asked.evidence or "--evidence" in shlex.split(asked.command)
-    return asked.command if said else f"{asked.command} --evidence"
-
-
 def _report(asked: Sweep, rows: Sequence[str], columns: Sequence[str]) -> report.Report:
     """The report of what was run, which is read back from the folder."""
     found = report.gather_suite(asked.suite, asked.folder, name=asked.name)
@@ -416,7 +409,7 @@ def _report(asked: Sweep, rows: Sequence[str], columns: Sequence[str]) -> report
         row_names=tuple(rows),
         column_names=tuple(columns),
         budget=asked.budget,
-        command=_command(asked),
+        command=asked.command,
     )
 
 

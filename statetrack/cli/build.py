@@ -92,7 +92,7 @@ def build(argv: list[str]) -> Callable[..., None]:
             statetrack build s3 --model bilinear-block --out runs/exact
             statetrack build s5 --model deltaproduct --beta double --precision float64
             statetrack build s4 --model bilinear-block --integers
-            statetrack build parity --model deltanet --beta double --export fla --out runs/exact
+            statetrack build parity --model deltanet --beta double --export fla --out fla
             statetrack build parity --model lstm --noise 0.1 --seed 3
 
         """

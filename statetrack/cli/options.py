@@ -496,8 +496,9 @@ def chosen_models(written: str, option: str = "--models") -> dict[str, Settings]
     settings: `deltanet --beta double`.
 
     Raises `UnknownNameError` for a model or an option that does not exist, with those that do, and
-    `SettingsError` for a value that the option refuses; both say which model is meant. Only what
-    was given is in the `model_fields_set` of a model's settings.
+    `SettingsError` for a value that the option refuses, and for a model that is named twice; all
+    say which model is meant. Only what was given is in the `model_fields_set` of a model's
+    settings.
     """
     try:
         return _chosen_models(written)
@@ -509,7 +510,12 @@ def chosen_models(written: str, option: str = "--models") -> dict[str, Settings]
 def _chosen_models(written: str) -> dict[str, Settings]:
     if not written.strip():
         return {name: models.MODEL_FACTS[name].settings_class() for name in models.MODELS}
-    found = dict(_chosen(name, words) for name, *words in models_in(written))
+    found: dict[str, Settings] = {}
+    for name, *words in models_in(written):
+        text, settings = _chosen(name, words)
+        if text in found:
+            raise SettingsError(f"--models: '{text}' is named twice")
+        found[text] = settings
     if not found:
         raise UnknownNameError(f"--models: '{written}' names no model")
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,15 +11,20 @@ import typer
 
 from statetrack.cli import _sweeping as sweeping
 from statetrack.cli import _terminal as terminal
+from statetrack.cli import options
 from statetrack.cli._next import run_next
 from statetrack.errors import SettingsError
 from statetrack.sweep import BUDGETS, folder_of, load_suite
+from statetrack.text import as_argument
 
 PLACE = 10
 """Its place among the commands that `statetrack --help` lists."""
 
 STRESS_SECONDS = 5.0
 """The work of the search for the worst word of each point, where no option says more or less."""
+
+CHANGING = ("rows", "columns", "stress_seconds", "evidence", "evidence_seconds")
+"""The options shared with `sweep` that change what a page shows."""
 
 
 def build(argv: list[str]) -> Callable[..., None]:
@@ -98,15 +103,12 @@ def build(argv: list[str]) -> Callable[..., None]:
         chosen, name = load_suite(suite).for_budget(budget), Path(suite).stem
         runs, files = terminal.folder_and_files(out, force=force)
         own = {key: number for key, number in (("seeds", seeds), ("steps", steps)) if number}
-        said: dict[str, Any] = {"budget": budget, **own}
-        command = ["statetrack", "reproduce", shlex.quote(suite)]
-        command += [f"--{key} {value}" for key, value in said.items() if value]
         sweeping.run(
             given,
             suite=chosen.with_settings(own),
             name=name,
             folder=runs or folder_of(suite, budget),
-            command=" ".join(command),
+            command=command_of(suite, {"budget": budget, **own}, given),
             files=files,
             budget=budget or (BUDGETS[0] if chosen.whole.budgets else None),
         )
@@ -114,3 +116,19 @@ def build(argv: list[str]) -> Callable[..., None]:
     return sweeping.with_options(
         reproduce, argv, stress_seconds=STRESS_SECONDS, after_columns=("seeds", "steps")
     )
+
+
+def command_of(suite: str, own: Mapping[str, Any], shared: Mapping[str, Any]) -> str:
+    """The command that makes the same numbers: the suite with the options that change them.
+
+    `own` are options of the command itself, `shared` those that `sweep` has as well.
+    """
+    usual = {name: sweeping.OPTIONS[name].default for name in CHANGING}
+    usual["stress_seconds"] = STRESS_SECONDS
+    said = {**own, **{name: shared[name] for name in CHANGING if shared[name] != usual[name]}}
+    words = [f"statetrack reproduce {as_argument(suite)}"]
+    for name, value in said.items():
+        if value is not None:
+            each = value if isinstance(value, list) else [value]
+            words += (shlex.join(options.written(name, one).split(" ", 1)) for one in each)
+    return " ".join(words)

@@ -97,7 +97,7 @@ def build(argv: list[str]) -> Callable[..., None]:
         sweep.
 
         Examples:
-            statetrack sweep --model 'bilinear-cp,lstm' --task s3,s5 --lrs 1e-3,3e-3 --seeds 3
+            statetrack sweep --model bilinear,lstm --task s3,s5 --lrs 1e-3,3e-3 --seeds 3
             statetrack sweep --model lstm --task s5 --set hidden=32,64 --dry-run
             statetrack sweep mine.yaml --steps 500
 
@@ -173,8 +173,9 @@ def made_suite(
                 f"sweep: give a file, or --model and --task: there is no {what}; "
                 f"`statetrack list {what}s` shows all"
             )
-    if len({*columns}) < len(columns):
-        raise SettingsError("--task: a task is named twice")
+    for number, name in enumerate(columns):
+        if name in columns[:number]:
+            raise SettingsError(f"--task: '{name}' is named twice")
     return Suite(
         title=title_of(rows, columns),
         settings=dict(settings),
@@ -213,7 +214,7 @@ def settings_and_axes(
         if name in settings or name in axes:
             raise SettingsError(f"--set {text}: '{name}' is given twice")
         found = _values(values, known[name])
-        if len({repr(value) for value in found}) < len(found):
+        if any(value in found[:number] for number, value in enumerate(found)):  # 1 and 1.0, too
             raise SettingsError(f"--set {text}: a value is given twice")
         if len(found) == 1:
             settings[name] = found[0]

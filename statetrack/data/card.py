@@ -290,7 +290,8 @@ def _split_facts(part: Part, labels: Sequence[str]) -> dict[str, Any]:
         "symbols": num_symbols,
         "labels_asked": num_asked,
         "label_balance": {
-            name: round(float(share), 6) for name, share in zip(labels, shares, strict=True)
+            name: float(rounded_down(float(share), 6))
+            for name, share in zip(labels, shares, strict=True)
         },
         "constant_answer": {
             "label": labels[most_common],
@@ -436,7 +437,10 @@ def _balance_table(card: Mapping[str, Any]) -> str:
     names, splits = card["labels"], card["splits"]
     shown = names[:_MOST_LABELS_SHOWN]
     rows = [
-        [markdown(name), *(f"{facts['label_balance'][name]:.4f}" for facts in splits.values())]
+        [
+            markdown(name),
+            *(rounded_down(facts["label_balance"][name], 4) for facts in splits.values()),
+        ]
         for name in shown
     ]
     table = markdown_table(["label", *splits], rows)

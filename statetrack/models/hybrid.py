@@ -37,7 +37,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack.algebra import Alternating, Attention, Size
-from statetrack.errors import StatetrackError
+from statetrack.errors import StatetrackError, setting
 from statetrack.models._base import SequenceModel, require_divisor, through
 from statetrack.models._blocks import Block, BlockModel
 from statetrack.models._layers import Linear, compute_by, make_norm
@@ -136,9 +136,10 @@ class HybridSettings(BlockSettings):
             key, equals, value = part.partition("=")
             key = key.strip().replace("-", "_")
             if not equals or key in (*self.shared, "layers"):
+                shared = ", ".join(map(setting, self.shared))
                 raise ValueError(
-                    f"'{part}' is no option=value of {name} alone: {', '.join(self.shared)} and "
-                    "layers are the hybrid's"
+                    f"'{part}' is no option=value of {name} alone: {shared} and "
+                    f"{setting('layers')} are the hybrid's"
                 )
             own[key] = value.strip()
         return own

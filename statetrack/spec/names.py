@@ -213,7 +213,8 @@ def folder_name(text: str) -> str:
 def arguments(text: str, where: str, texts: Container[str] = ()) -> dict[str, Any]:
     """The values in `key=value,key=value`; `where` opens the message, such as `task 's5:m=2'`.
 
-    Those of the keys `texts` are texts as they stand, `01` too, but for lists and quoted ones.
+    Those of the keys `texts` are texts as they stand, `01` too, but for lists and quoted ones; any
+    value of the signs `-`, `+` and `*` alone is, which YAML may take for a list or an alias.
     Raises `TaskError` for a text that cannot be read.
     """
     values: dict[str, Any] = {}
@@ -224,7 +225,8 @@ def arguments(text: str, where: str, texts: Container[str] = ()) -> dict[str, An
         if key in values:
             raise TaskError(f"{where}: '{key}' is given twice")
         try:
-            values[key] = _texts(value, where) if key in texts else yaml_text.load(value)
+            as_text = key in texts or re.fullmatch(r"[-+*]+", value)
+            values[key] = _texts(value, where) if as_text else yaml_text.load(value)
         except yaml_text.YamlProblem as problem:
             raise TaskError(f"{where}: the value '{value}' cannot be read: {problem}") from None
     return values

@@ -290,7 +290,7 @@ class Suite(Settings):
         for name, values in self.axes.items():
             if not values:
                 raise ValueError(f"'axes': '{name}' has no values")
-            if len({repr(value) for value in values}) < len(values):
+            if any(value in values[:number] for number, value in enumerate(values)):
                 raise ValueError(f"'axes': '{name}' has a value twice (given: {values})")
         return self
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from statetrack.errors import SettingsError
+from statetrack.errors import SettingsError, setting
 from statetrack.models import TRAINING, SequenceModel, check_memory, other_names
 from statetrack.training.optimisers import step_of, without_compiler
 from statetrack.training.records import Replica
@@ -76,8 +76,8 @@ class Population:
         prefix = f"{readout}."
         if not any(name.startswith(prefix) for name in self.parameters):
             raise SettingsError(
-                f"freeze='recurrence' trains the readout alone, and {kind.__name__} has no "
-                f"submodule {readout!r} with parameters: let its class attribute "
+                f"{setting('freeze', 'recurrence')} trains the readout alone, and {kind.__name__} "
+                f"has no submodule {readout!r} with parameters: let its class attribute "
                 "`readout_name` name it"
             )
         for name, value in self.parameters.items():

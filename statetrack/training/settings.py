@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from statetrack.errors import SettingsError, TaskError
+from statetrack.errors import SettingsError, TaskError, setting
 from statetrack.registry import Registry, files_in, modules_in, tasks_folder
 from statetrack.settings import Line, NameIn, Settings, build, option, read_yaml
 from statetrack.text import GREATEST_SEED
@@ -217,7 +217,8 @@ class TrainSettings(Settings):
     def _extended_before_the_end(self) -> Self:
         steps = (0, *self.extended_at, self.steps)
         if any(later <= step for step, later in itertools.pairwise(steps)):
-            raise ValueError("extended_at: steps rise, from 1 on, and stay below the last one")
+            where = setting("extended_at")
+            raise ValueError(f"{where}: steps rise, from 1 on, and stay below the last one")
         return self
 
     def steps_at(self, step: int) -> int:
@@ -236,13 +237,15 @@ class TrainSettings(Settings):
             if getattr(self, name) != type(self).model_fields[name].default
         ]
         if changed and changed[0] not in OPTIMISERS[self.optimizer].uses:
-            raise ValueError(f"{changed[0]} is Adam's: {self.optimizer} has no such setting")
+            name = setting(changed[0])
+            raise ValueError(f"{name} is Adam's: {self.optimizer} has no such setting")
         return self
 
     @model_validator(mode="after")
     def _size_is_of_a_kind(self) -> Self:
         if self.robust == "none" and self.robust_size:
-            raise ValueError("robust_size is that of robust training: say which, by robust")
+            size, kind = setting("robust_size"), setting("robust")
+            raise ValueError(f"{size} is that of robust training: say which, by {kind}")
         return self
 
     @field_validator("device")
