@@ -51,7 +51,6 @@ def printed(monkeypatch, capsys):
         ),
         ("deltanet --no-output-gate", {"deltanet --no-output-gate": {"output_gate": False}}),
         ("'deltanet' --beta 'double'", {"deltanet --beta double": {"beta": "double"}}),
-        ("lstm,lstm", {"lstm": {}}),
     ],
 )
 def test_models_have_the_options_that_stand_behind_their_names(written, expected):
@@ -101,6 +100,7 @@ def test_without_a_text_every_model_has_its_defaults():
         ("deltanet --beta '1,2'", "deltanet: --beta: '1,2': input should be"),
         (" , ", "names no model"),
         ("deltanet --help", "deltanet has no option --help"),
+        ("lstm,gru,lstm", "'lstm' is named twice"),
     ],
 )
 def test_a_model_that_cannot_be_made_is_refused_in_one_line_that_names_it(written, told):
