@@ -78,8 +78,8 @@ class _Products(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        if func.overloadpacket.__name__ in ("mm", "bmm", "addmm", "baddbmm"):
-            given = [drawn_like(part) for part in args]
+        if func.overloadpacket.__name__ in ("mm", "bmm", "addmm", "baddbmm", "_linear_pointwise"):
+            given = [drawn_like(part) if isinstance(part, Tensor) else part for part in args]
             places = {"out": drawn_like(kwargs["out"])} if "out" in kwargs else {}
             self.again.append(partial(func, *given, **places))
         return func(*args, **kwargs)
