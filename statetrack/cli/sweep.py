@@ -22,7 +22,7 @@ from statetrack.cli import _terminal as terminal
 from statetrack.cli import options
 from statetrack.errors import SettingsError, nearest_or_known
 from statetrack.settings import Settings
-from statetrack.sweep import SWEEP_FILE, Suite, load_suite, title_of
+from statetrack.sweep import SWEEP_FILE, Suite, load_suite, repeated, title_of
 from statetrack.text import is_plain_number
 from statetrack.training import DataSettings, TrainSettings
 
@@ -173,9 +173,8 @@ def made_suite(
                 f"sweep: give a file, or --model and --task: there is no {what}; "
                 f"`statetrack list {what}s` shows all"
             )
-    for number, name in enumerate(columns):
-        if name in columns[:number]:
-            raise SettingsError(f"--task: '{name}' is named twice")
+    if again := repeated(columns):
+        raise SettingsError(f"--task: '{again[0]}' is named twice")
     return Suite(
         title=title_of(rows, columns),
         settings=dict(settings),
@@ -214,7 +213,7 @@ def settings_and_axes(
         if name in settings or name in axes:
             raise SettingsError(f"--set {text}: '{name}' is given twice")
         found = _values(values, known[name])
-        if any(value in found[:number] for number, value in enumerate(found)):  # 1 and 1.0, too
+        if repeated(found):
             raise SettingsError(f"--set {text}: a value is given twice")
         if len(found) == 1:
             settings[name] = found[0]

@@ -211,12 +211,22 @@ def worst_text(bracket: Bracket) -> str:
     worst = bracket.worst_case
     if worst is None and bracket.verdict == "not proven":
         return MISSING
-    if bracket.fails_at is not None:
-        return f"{bracket.right_to:,}"
-    if bracket.proven is None:
+    reach, fails_at = reach_of(bracket), bracket.fails_at
+    limited = fails_at is None and worst is not None and worst.limited and reach == worst.tested
+    return reach_text(reach, fails_at) + (" (CPU time)" if limited else "")
+
+
+def reach_of(bracket: Bracket) -> float:
+    """Up to which length every word that was tried or proven is right; infinity for all."""
+    always = bracket.proven is None and bracket.fails_at is None
+    return math.inf if always else bracket.right_to
+
+
+def reach_text(right_to: float, fails_at: int | None = None) -> str:
+    """Up to which length words are right, infinity for all, and whether one is known to fail."""
+    if right_to == math.inf:
         return "all lengths"
-    limited = worst is not None and worst.limited and bracket.right_to == worst.tested
-    return f">= {bracket.right_to:,}" + (" (CPU time)" if limited else "")
+    return f"{right_to:,}" if fails_at is not None else f">= {right_to:,}"
 
 
 def short_names(runs: Sequence[Path]) -> list[str]:

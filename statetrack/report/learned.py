@@ -17,9 +17,9 @@ from statetrack.algebra import Answer, Prediction
 from statetrack.evidence import Bracket
 from statetrack.models import MODEL_FACTS, MODELS
 from statetrack.predicting import predict
-from statetrack.report.entries import Entry
+from statetrack.report.entries import Entry, reach_of, reach_text, worst_text
 from statetrack.report.recorded import RecordedCell, RecordedTable
-from statetrack.report.table import Column, Table
+from statetrack.report.table import MISSING, Column, Table
 from statetrack.runs import Algebras, EvaluationRow, Outcome
 from statetrack.scoring import horizon
 from statetrack.spec import load_task
@@ -198,11 +198,7 @@ class MapCell:
     @property
     def worst(self) -> str:
         """The worst-case horizon of the selected replica; empty where no word was sought."""
-        if self.right_to is None:
-            return ""
-        if self.right_to == math.inf:
-            return "all lengths"
-        return f"{'>= ' if self.fails_at is None else ''}{self.right_to:,.0f}"
+        return "" if self.right_to is None else reach_text(self.right_to, self.fails_at)
 
     @property
     def why(self) -> str:
@@ -239,10 +235,9 @@ def _reached(
 
 def _sought(bracket: Bracket) -> dict[str, Any]:
     """The fields of a cell that say where its selected replica fails, if such words were sought."""
-    if bracket.worst_case is None and bracket.verdict == "not proven":
+    if worst_text(bracket) == MISSING:
         return {}
-    always = bracket.verdict == "all lengths" and bracket.fails_at is None
-    return {"right_to": math.inf if always else bracket.right_to, "fails_at": bracket.fails_at}
+    return {"right_to": reach_of(bracket), "fails_at": bracket.fails_at}
 
 
 def _share(of_words: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from statetrack.report.entries import (
     ReplicaStatistics,
     common_length,
     horizon_of_entry,
+    reach_of,
     short_names,
     statistics_at,
     worst_text,
@@ -284,7 +284,7 @@ def _cell_of_selected(entry: Entry, measure: Measure) -> Styled:
     text = worst_text(entry.bracket)
     if text == MISSING:
         return Styled(None, text)
-    return Styled(math.inf if text == "all lengths" else entry.bracket.right_to, text)
+    return Styled(reach_of(entry.bracket), text)
 
 
 def _with_deviation(value: float | None, those: ReplicaStatistics) -> str:

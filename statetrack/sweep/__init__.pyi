@@ -35,6 +35,7 @@ from .suite import Suite as Suite
 from .suite import Trust as Trust
 from .suite import folder_of as folder_of
 from .suite import load_suite as load_suite
+from .suite import repeated as repeated
 from .suite import title_of as title_of
 from .survey import Limits as Limits
 from .survey import Models as Models

@@ -290,7 +290,7 @@ class Suite(Settings):
         for name, values in self.axes.items():
             if not values:
                 raise ValueError(f"'axes': '{name}' has no values")
-            if any(value in values[:number] for number, value in enumerate(values)):
+            if repeated(values):
                 raise ValueError(f"'axes': '{name}' has a value twice (given: {values})")
         return self
 
@@ -513,6 +513,11 @@ SUITES: Registry[Suite] = Registry(
     find=lambda: files_in(tasks_folder() / "suites", read_suite),
     listing="statetrack list suites",
 )
+
+
+def repeated(values: Sequence[Any]) -> list[Any]:
+    """The values that equal one before them, as 1 does 1.0."""
+    return [value for number, value in enumerate(values) if value in values[:number]]
 
 
 def folder_of(suite: str, budget: str | None) -> Path:
