@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from statetrack.errors import SettingsError
 from statetrack.models import (
     MODELS,
     LinearModel,
@@ -177,6 +178,36 @@ def test_bfloat16_autocast_trains_to_finite_logits_and_gradients(name: str) -> N
     assert logits.isfinite().all()
     trained_sum(logits.float()).backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+@every_model
+def test_no_words_and_empty_words_have_no_logits_and_no_gradient(name: str) -> None:
+    model = make(name)
+    for shape in ((0, FEW), (B, 0)):
+        logits = model(words(*shape))
+        assert logits.shape == (*shape, C)
+        logits.sum().backward()
+    assert all(p.grad is not None and not p.grad.any() for p in model.parameters())
+
+
+@every_model
+@pytest.mark.parametrize("symbol", [-1, V])
+def test_a_number_that_is_no_symbol_is_refused(name: str, symbol: int) -> None:
+    symbols = words(B, FEW)
+    symbols[1, 3] = symbol
+    with pytest.raises(IndexError, match=f"a symbol is not in 0 to {V - 1}"):
+        make(name)(symbols)
+    with pytest.raises(TypeError, match="symbols are whole numbers"):
+        make(name)(words(B, FEW).float())
+
+
+@every_model
+def test_weights_in_half_precision_work_or_are_refused_in_words(name: str) -> None:
+    model = make(name).to(torch.bfloat16)
+    try:
+        assert model(words(B, FEW)).isfinite().all()
+    except SettingsError as problem:
+        assert "keep the weights in float32" in str(problem)
 
 
 # --- a population is its replicas, each alone ---

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import pytest
 
 import statetrack
+from statetrack.cli.app import run as run_command
 from statetrack.errors import RunError, SettingsError, StatetrackWarning
 from statetrack.evidence import EVIDENCE, Evidence, Failure
 from statetrack.runs import Conditions, EvidenceRow, Run, files, known_evidence
@@ -168,6 +169,20 @@ def test_a_damaged_row_is_one_line(run: Run, change: Any, said: str) -> None:
     message = str(caught.value)
     assert message.startswith(f"{run.path / 'evidence.jsonl'}, line 2: is damaged: ")
     assert said in message and len(message.splitlines()) == 1
+
+
+def test_no_search_begins_beside_evidence_that_cannot_be_read(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would spend its budget, and add to a file that nothing can read."""
+    file = run.path / "evidence.jsonl"
+    file.write_text("{broken\n")
+    with pytest.raises(RunError, match="line 1: is damaged"):
+        next(run.subjects())
+    asked = ["--length", "20", "--stress", "--seconds", "1"]
+    assert run_command(["eval", str(run.path), *asked]) == 1
+    assert "line 1: is damaged" in capsys.readouterr().err
+    assert file.read_text() == "{broken\n"
 
 
 def test_evidence_of_another_run_is_refused(run: Run) -> None:

@@ -640,6 +640,7 @@ def _stressed(
 
     from statetrack.scoring import horizon
 
+    run.evidence()  # what cannot be read is said before a search that would add to it
     selected = run.summary.selected
     for outcome, model in run.models(_replicas(rows)):
         subject = evidence.Subject(model, task, rounding=rounding)

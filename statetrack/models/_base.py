@@ -69,6 +69,30 @@ class SequenceModel(nn.Module, abc.ABC):
         self.num_symbols = num_symbols
         self.num_labels = num_labels
 
+    def __call__(self, symbols: Tensor) -> Tensor:
+        """Logits [B, T, C] of symbols [B, T], which may be no words at all, or empty ones.
+
+        Raises `TypeError` for symbols that are not whole numbers, `IndexError` on the CPU for one
+        that is not in 0 to V - 1, and `SettingsError` where the model cannot be computed in the
+        half precision of its weights.
+        """
+        _require_symbols(symbols, self.num_symbols)
+        if not symbols.numel():
+            zero = sum((weight.sum() * 0 for weight in self.parameters()), start=torch.zeros(()))
+            return zero.expand(*symbols.shape, self.num_labels)
+        try:
+            logits: Tensor = super().__call__(symbols)
+        except (RuntimeError, NotImplementedError) as problem:
+            halves = {each.dtype for each in self.parameters()} & {torch.bfloat16, torch.float16}
+            if not halves:
+                raise
+            raise SettingsError(
+                f"weights in {', '.join(sorted(map(str, halves)))}: not all of "
+                f"{type(self).__name__} is computed in it ({problem}): keep the weights in "
+                "float32, and compute under torch.autocast"
+            ) from problem
+        return logits
+
     @abc.abstractmethod
     def forward(self, symbols: Tensor) -> Tensor:
         """Logits [B, T, C] of int64 symbols [B, T]."""
@@ -389,6 +413,20 @@ class SymbolEmbedding(nn.Module):
     def forward(self, weight: Tensor) -> Tensor:
         """The table [V, ...] of a weight that `parameter` made."""
         return weight if self.vectors is None else ops.contract(weight, self.vectors)
+
+
+def _require_symbols(symbols: Tensor, num_symbols: int) -> None:
+    """Raise an error for symbols that are no numbers of symbols, as far as that costs no time.
+
+    On a GPU the host would wait for the numbers, and embeddings check them there; in `vmap` and in
+    `torch.compile` there are no numbers yet.
+    """
+    if symbols.is_floating_point() or symbols.is_complex() or symbols.dtype == torch.bool:
+        raise TypeError(f"symbols are whole numbers from 0 on, not {symbols.dtype}")
+    if symbols.device.type == "cpu" and symbols.numel() and ops.has_numbers(symbols):
+        least, most = symbols.aminmax()
+        if not 0 <= least.item() <= most.item() < num_symbols:
+            raise IndexError(f"a symbol is not in 0 to {num_symbols - 1}")
 
 
 def zeros(like: Tensor, *sizes: int) -> Tensor:

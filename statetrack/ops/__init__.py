@@ -57,6 +57,7 @@ from statetrack.ops.diagonal import rotation_recurrence as rotation_recurrence
 from statetrack.ops.diagonal import turning_diagonal as turning_diagonal
 from statetrack.ops.fla import LARGEST_GATED_KEY as LARGEST_GATED_KEY
 from statetrack.ops.lanes import apply as apply
+from statetrack.ops.lanes import has_numbers as has_numbers
 from statetrack.ops.lanes import in_full_precision as in_full_precision
 from statetrack.ops.lanes import join_lanes as join_lanes
 from statetrack.ops.lanes import power_of_two as power_of_two

@@ -75,6 +75,13 @@ def _without_axis(argument: Any, level: int) -> tuple[Any, int | None]:
     return _functorch.get_unwrapped(argument), _functorch.maybe_get_bdim(argument)
 
 
+def has_numbers(tensor: Tensor) -> bool:
+    """Whether the numbers of a tensor can be read: not in `vmap` or `torch.compile`."""
+    if not KNOWS_VMAP or type(tensor) is not Tensor or torch.compiler.is_compiling():
+        return False
+    return not torch._C._are_functorch_transforms_active()
+
+
 def in_lanes(tensor: Tensor, own: int, axis: int = 0) -> Tensor:
     """The tensor with an axis of lanes at `axis`: a new one where it has only its `own` axes."""
     return tensor if tensor.dim() > own else tensor.unsqueeze(axis)

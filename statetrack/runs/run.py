@@ -570,10 +570,11 @@ class Run(RunFacts):
 
         That is the selected one, or the given `replica`, or with `everyone` all that did not
         diverge. `task` and `rounding` are those of `score`. Raises `RunError` and `SettingsError`
-        as `models` and `score` do, and `SettingsError` where the task has no automaton.
+        as `models`, `score` and `evidence` do, and `SettingsError` where the task has no automaton.
         """
         if replica is not None and everyone:
             raise SettingsError("give a replica, or ask for every one, and not both")
+        self.evidence()  # what cannot be read is said before a search that would add to it
         tested = self.task if task is None else load_task(task)
         require_same_names(tested, self.task)
         self.require_automaton(tested)

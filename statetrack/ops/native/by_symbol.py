@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from statetrack.ops.lanes import check_normalise, in_lanes
-from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops
+from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, known, loops
 
 LANES = 16
 """Rows of arrays are multiples of so many numbers."""
@@ -120,16 +120,6 @@ def _numbers(symbols: Tensor) -> Tensor:
     return symbols.to(torch.int64).contiguous()
 
 
-def _known(symbols: Tensor, num_symbols: int) -> Tensor:
-    """The symbols as numbers; raises `IndexError` for one without an operator."""
-    numbers = _numbers(symbols)
-    if numbers.numel():
-        least, most = numbers.aminmax()
-        if not 0 <= least.item() <= most.item() < num_symbols:
-            raise IndexError(f"a symbol is not in 0 to {num_symbols - 1}")
-    return numbers
-
-
 def _matrices_forward(
     every: int, keep: bool, first: Tensor, matrices: Tensor, symbols: Tensor, readout: Tensor
 ) -> tuple[Tensor, ...]:
@@ -139,7 +129,7 @@ def _matrices_forward(
     states = first.new_empty(lanes, steps + 1 if keep else 2, words, size)
     logits = first.new_empty(lanes, words, steps, labels)
     given = contiguous(columns, starts, weights, states, logits)
-    numbers = _known(symbols, sizes[3])
+    numbers = known(_numbers(symbols), sizes[3])
     loops("by_symbol").matrices_forward(numbers, *given, sizes, every, keep)
     last = _cut(states[:, steps if keep else steps % 2], first)
     return logits, last.contiguous(), states
@@ -191,7 +181,7 @@ def _factors_forward(
     kept = first.new_empty(lanes, 2, steps if keep else 2, words, size)
     logits = first.new_empty(lanes, words, steps, labels)
     given = contiguous(columns, *rows, kept, logits)
-    numbers = _known(symbols, sizes[3])
+    numbers = known(_numbers(symbols), sizes[3])
     loops("by_symbol").factors_forward(numbers, *given, sizes, every, keep)
     last = _cut(kept[:, 1, steps - 1 if keep else (steps - 1) % 2], first)
     return logits, last.contiguous(), kept
@@ -236,7 +226,7 @@ def _blocks_forward(
     states = first.new_empty(lanes, words, steps + 1 if keep else 2, b, size)
     logits = first.new_empty(lanes, words, steps, labels)
     given = contiguous(planes, *rows, states, logits)
-    numbers = _known(symbols, sizes[3])
+    numbers = known(_numbers(symbols), sizes[3])
     loops("by_symbol").blocks_forward(numbers, *given, sizes, b, every, keep)
     last = _cut(states[:, :, steps if keep else steps % 2].mT, first)
     return logits, last.contiguous(), states

@@ -46,6 +46,20 @@ def loops(family: str) -> Any:
     return import_module(f"statetrack.ops.loops.{family}")
 
 
+def known(numbers: Tensor, count: int) -> Tensor:
+    """Numbers from 0 to `count` - 1, at which loops read and write: they check none themselves.
+
+    Raises `IndexError` for others, and `ValueError` where there are none: no words, or words of no
+    symbols.
+    """
+    if not numbers.numel():
+        raise ValueError(f"symbols of the shape {[*numbers.shape]}: no words, or empty ones")
+    least, most = numbers.aminmax()
+    if not 0 <= least.item() <= most.item() < count:
+        raise IndexError(f"a symbol is not in 0 to {count - 1}")
+    return numbers
+
+
 # --- calls ---
 
 Tensors = tuple[Tensor | None, ...]

@@ -5,9 +5,10 @@ B batch, T time, V symbols, H units, G gates.
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
-from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops, or_zeros
+from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, known, loops, or_zeros
 
 
 def gated_network(
@@ -25,7 +26,8 @@ def gated_network(
                 with biases b [H] and states [B, 1, H]
         G = 1:  h' = tanh(.), with states [B, 1, H]
     """
-    lane = [None if part is None else part.unsqueeze(0) for part in (rows, weights, biases, state)]
+    given = (rows.to(torch.int64), weights, biases, state)
+    lane = [None if part is None else part.unsqueeze(0) for part in given]
     outputs, last = call(table.unsqueeze(0), _GATED, *lane)
     return outputs.squeeze(0), last.squeeze(0)
 
@@ -47,9 +49,8 @@ def _gated_forward(
         kept = table.new_empty(lanes, words, steps, parts, -(-units // width) * width)
     given = contiguous(weights, biases, state)
     arrays = [outputs, last, kept]
-    loops("saturating").gated_forward(
-        table.contiguous(), rows.contiguous(), *given, *arrays, *sizes
-    )
+    places = known(rows.contiguous(), table.shape[1])
+    loops("saturating").gated_forward(table.contiguous(), places, *given, *arrays, *sizes)
     return outputs, last, kept
 
 
@@ -85,7 +86,7 @@ def second_order_network(
 
     Matrices A are [V, H, H], biases b [V, H], symbols x [B, T] and the first state [B, H].
     """
-    lane = [part.unsqueeze(0) for part in (biases, symbols, state)]
+    lane = [part.unsqueeze(0) for part in (biases, symbols.to(torch.int64), state)]
     states, last = call(matrices.unsqueeze(0), _SECOND_ORDER, *lane)
     return states.squeeze(0), last.squeeze(0)
 
@@ -98,7 +99,8 @@ def _second_order_forward(
     last = state.new_empty(state.shape)
     given = contiguous(matrices, biases)
     arrays = contiguous(state, states, last)
-    loops("saturating").second_order_forward(*given, symbols.contiguous(), *arrays, *sizes)
+    numbers = known(symbols.contiguous(), matrices.shape[1])
+    loops("saturating").second_order_forward(*given, numbers, *arrays, *sizes)
     return states, last, state.new_empty(len(state), 0)
 
 
