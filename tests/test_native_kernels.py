@@ -33,6 +33,7 @@ from statetrack.models._layers import (
     queries_keys_values,
     rms_norm,
 )
+from statetrack.models.m2rnn import run as run_m2rnn
 from statetrack.models.mamba3 import turn
 from statetrack.models.slstm import Cell, advance
 from statetrack.ops import native
@@ -396,6 +397,42 @@ def test_second_order_network(shape, dtype, mapped) -> None:
 
     assert_same(by_torch, by_loop, inputs)
     assert_same_mapped(by_torch, by_loop, inputs, mapped)
+
+
+@few
+@given(
+    st.tuples(st.sampled_from([1, 3]), st.sampled_from([1, 2, 7]), small, sizes, sizes),
+    dtypes,
+    st.lists(st.booleans(), min_size=6, max_size=6),
+)
+def test_matrix_network(shape, dtype, mapped) -> None:
+    words, steps, heads, rows, columns = shape
+    inputs = [
+        normal(words, steps, heads, rows, dtype=dtype),
+        normal(words, steps, heads, rows, dtype=dtype),
+        normal(words, steps, heads, columns, dtype=dtype),
+        torch.rand(words, steps, heads, dtype=dtype),
+        normal(heads, columns, columns, dtype=dtype) / columns**0.5,
+        normal(words, heads, rows, columns, dtype=dtype),
+    ]
+    assert_same(run_m2rnn, native.matrix_network, inputs)
+    assert_same_mapped(run_m2rnn, native.matrix_network, inputs, mapped)
+
+
+@pytest.mark.parametrize("row", [-1, 4])
+def test_rows_that_a_table_does_not_have_are_refused(row) -> None:
+    """A loop would read, and its backward pass write, outside the table."""
+    rows = torch.zeros(2, 3, dtype=torch.int64)
+    rows[1, 2] = row
+    states, last = torch.zeros(2, 2, 5), torch.zeros(2, 5)
+    with pytest.raises(IndexError, match="not in 0 to 3"):
+        native.gated_network(torch.zeros(4, 20), rows, torch.zeros(20, 5), None, states)
+    with pytest.raises(IndexError, match="not in 0 to 3"):
+        native.second_order_network(torch.zeros(4, 5, 5), torch.zeros(4, 5), rows, last)
+    with pytest.raises(IndexError, match="not in 0 to 3"):
+        native.read_by_matrices(torch.zeros(4, 5, 5), rows, last, torch.zeros(2, 5))
+    with pytest.raises(ValueError, match="no words, or empty ones"):
+        native.read_by_matrices(torch.zeros(4, 5, 5), rows[:, :0], last, torch.zeros(2, 5))
 
 
 @pytest.mark.parametrize("name", ["lstm", "gru", "rnn"])

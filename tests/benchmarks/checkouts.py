@@ -6,7 +6,8 @@ Run it in the checkout that has the change; OTHER is a checkout without it. Work
 done in one process for each checkout, which stays, so that neither import nor compilation counts;
 a command is a new process each time. Only names that both versions have are used. CPU seconds of
 user and system are compared, by their medians over the rounds: wall time on a busy machine says
-little. Both sides have one thread.
+little. Both sides have one thread. A training step is one of 64 words of 10 symbols with one
+replica (`train`) or nine (`population`), or of 8 words of 256 with one (`lengthy`).
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ TASKS = ("s3", "a5", "modular-arithmetic", "random-fsm")
 LARGE_TASKS = ("cyclic:n=200", "symmetric:n=6,generators=swaps", "random-fsm:states=1024")
 LIBRARY = (
     *(f"train {model}" for model in MODELS),
+    *(f"population {model}" for model in MODELS),
+    *(f"lengthy {model}" for model in MODELS),
     *(f"evaluate {model}" for model in ("bilinear-cp", "lstm", "deltanet", "mamba")),
     *(f"analyse {task}" for task in TASKS),
     *(f"draw {task}" for task in TASKS),
@@ -103,23 +106,36 @@ def library_work(name: str) -> Callable[[], object]:
     if kind == "draw":
         words = st.stream(task, batch_size=256)
         return lambda: next(iter(words))
-    module = st.make_model(what, task)
-    symbols = torch.randint(task.automaton.num_symbols, (64, 10 if kind == "train" else 500))
     if kind == "evaluate":
+        module = st.make_model(what, task)
+        symbols = torch.randint(task.automaton.num_symbols, (64, 500))
 
         def evaluate() -> None:
             with torch.no_grad():
                 module(symbols)
 
         return evaluate
-    optimizer = torch.optim.Adam(module.parameters(), lr=1e-4)
+    return training_step(what, replicas=9 if kind == "population" else 1, long=kind == "lengthy")
+
+
+def training_step(name: str, *, replicas: int, long: bool) -> Callable[[], None]:
+    """One step of a model on S3, or of a population: forward, loss, backward and fused Adam."""
+    import torch
+
+    import statetrack as st
+    from statetrack.training.population import Population, Replica
+
+    task = st.load_task("s3")
+    seeds = tuple(Replica(index, seed=index, lr=1e-4) for index in range(replicas))
+    population = Population(lambda: st.make_model(name, task), seeds, torch.device("cpu"))
+    shape = (replicas, 8, 256) if long else (replicas, 64, 10)
+    symbols = torch.randint(task.automaton.num_symbols, shape)
+    optimizer = torch.optim.Adam(list(population.parameters.values()), lr=1e-4, fused=True)
 
     def step() -> None:
-        for _ in range(5):
-            logits = module(symbols)
-            logits.square().mean().backward()
-            optimizer.step()
-            optimizer.zero_grad()
+        population(symbols).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
 
     return step
 

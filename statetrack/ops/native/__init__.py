@@ -25,6 +25,7 @@ from statetrack.ops.native.diagonal import gated_diagonal as gated_diagonal
 from statetrack.ops.native.diagonal import turning_diagonal as turning_diagonal
 from statetrack.ops.native.gates import gated as gated
 from statetrack.ops.native.gates import mixed as mixed
+from statetrack.ops.native.matrix_network import matrix_network as matrix_network
 from statetrack.ops.native.matrix_states import reads_whole_words as reads_whole_words
 from statetrack.ops.native.matrix_states import whole_words as whole_words
 from statetrack.ops.native.norms import normalised as normalised
