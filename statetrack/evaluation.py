@@ -2,7 +2,8 @@
 
 One pass over words of the longest length gives the scores of all shorter lengths, since models are
 causal and a prefix of a random word is a random word. A model with a state reads words in chunks,
-so memory does not grow with length. Where the source's words are not closed under prefixes,
+and no more words at once than have states that fit into memory, so that it grows neither with
+length nor with the number of words. Where the source's words are not closed under prefixes,
 separate words are drawn for every length.
 
 An answer is right only where all its logits are finite.
@@ -12,10 +13,12 @@ B words, T time, C labels.
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +33,7 @@ from statetrack.models import (
     Rounded,
     Scanning,
     Stepping,
+    numbers_in,
     reading,
     require_initialised,
     require_logits,
@@ -37,7 +41,7 @@ from statetrack.models import (
 )
 from statetrack.ops import in_threads
 from statetrack.rounding import Rounding, load_rounding
-from statetrack.scoring import Score, Tally, ratio, score_of
+from statetrack.scoring import Counts, Score, Tally, ratio, score_of
 from statetrack.sources import Batch, Source
 from statetrack.spec import Task, load_task
 from statetrack.training import LONGEST, answers_of, warn_of_later_symbols
@@ -46,6 +50,8 @@ CHUNK = 1 << 16
 """Words times steps that are read at once: a few tens of megabytes of states."""
 WHOLE_CHUNK = 1 << 21
 """Symbols of whole words that are drawn at once, where the source is a sampler."""
+STATE_NUMBERS = 1 << 26
+"""Numbers of states that words which are read at once have together: a quarter of a gigabyte."""
 
 
 class Answers(NamedTuple):
@@ -226,7 +232,8 @@ def _score_whole_words(
     tally = Tally(num_words)
     answers_asked = np.zeros(source.num_labels, np.int64)
     first, nonfinite = 0, None
-    for words in whole_words(source, num_words, length, seed, WHOLE_CHUNK):
+    at_once = min(WHOLE_CHUNK, length * reader.words_at_once)
+    for words in whole_words(source, num_words, length, seed, at_once):
         part = tally.part(first, first + len(words))
         first += len(words)
         reached = 0
@@ -243,21 +250,41 @@ def _score_whole_words(
 def _score_prefixes(
     reader: _Reader, source: Source, lengths: Sequence[int], num_words: int, seed: int
 ) -> Iterator[Score]:
-    """Score every length in one pass over words of the longest."""
+    """Score every length in one pass over words of the longest, for some words after the other."""
     floors = source.floors(lengths) or measured_floors(source, lengths, num_words, seed)
     chance = 1.0 / source.num_labels
-    chunk = CHUNK if reader.streams else num_words * lengths[-1]
-    pieces = stream_words(source, num_words, lengths[-1], seed, chunk)
-    tally = Tally(num_words)
+    size = min(num_words, reader.words_at_once) if reader.streams else num_words
+    groups = [slice(first, first + size) for first in range(0, num_words, size)]
+    chunk = CHUNK * len(groups) if reader.streams else num_words * lengths[-1]
+    counts: dict[int, Counts] = {}
+    broken: dict[int, int | None] = {}
+    for rows in groups:
+        pieces = (
+            words[rows] for words in stream_words(source, num_words, lengths[-1], seed, chunk)
+        )
+        for length, found, nonfinite in _count_prefixes(reader, pieces, lengths):
+            counts[length] = counts[length] + found if length in counts else found
+            broken[length] = _earlier(broken.get(length), nonfinite, 0)
+            if rows is groups[-1]:
+                accuracies = counts[length].accuracies()
+                yield score_of(length, accuracies, floors[length], chance, broken[length])
+
+
+def _count_prefixes(
+    reader: _Reader, pieces: Iterator[Batch], lengths: Sequence[int]
+) -> Iterator[tuple[int, Counts, int | None]]:
+    """What is right up to each length, and the first position without finite logits, if any."""
+    first = next(pieces)
+    tally = Tally(len(first))
     wanted = iter(lengths)
     length, reached, nonfinite = next(wanted), 0, None
-    for right, scored, broken in reader.read_pieces(pieces):
+    for right, scored, broken in reader.read_pieces(itertools.chain([first], pieces)):
         nonfinite = _earlier(nonfinite, broken, reached + 1)
         start = 0
         while length <= reached + right.shape[1]:
             stop = length - reached
             tally.add(right[:, start:stop], scored[:, start:stop])
-            yield score_of(length, tally.accuracies(), floors[length], chance, nonfinite)
+            yield length, tally.counts(), nonfinite
             start = stop
             length = next(wanted, lengths[-1] + 1)
         tally.add(right[:, start:], scored[:, start:])
@@ -284,6 +311,14 @@ class _Reader:
     def streams(self) -> bool:
         """Whether words can be read piece by piece."""
         return self._stream is not None
+
+    @cached_property
+    def words_at_once(self) -> int:
+        """As many words as have states that fit into memory; at least one."""
+        if self._stream is None:
+            return STATE_NUMBERS
+        first, _ = self._stream
+        return max(1, STATE_NUMBERS // max(1, numbers_in(first(1))))
 
     def read(self, words: Batch) -> Iterator[Answers]:
         """The answers on whole words."""

@@ -89,6 +89,46 @@ class Score:
         return self.low, self.high
 
 
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """How many words have their last or every answer right, and how many answers are; they add up.
+
+    `first_error` is the earliest position, from 1, at which any word is answered wrongly.
+    """
+
+    words: int
+    last_right: int
+    all_right: int
+    right: int
+    scored: int
+    first_error: int | None
+
+    def __add__(self, other: Counts) -> Counts:
+        """Those of the words of both."""
+        errors = [each for each in (self.first_error, other.first_error) if each is not None]
+        return Counts(
+            words=self.words + other.words,
+            last_right=self.last_right + other.last_right,
+            all_right=self.all_right + other.all_right,
+            right=self.right + other.right,
+            scored=self.scored + other.scored,
+            first_error=min(errors, default=None),
+        )
+
+    def accuracies(self) -> Accuracies:
+        """The same as shares."""
+        low, high = wilson(self.last_right, self.words)
+        return Accuracies(
+            sequences=self.words,
+            accuracy=ratio(self.last_right, self.words),
+            low=low,
+            high=high,
+            symbol_accuracy=ratio(self.right, self.scored),
+            prefix_accuracy=ratio(self.all_right, self.words),
+            first_error=self.first_error,
+        )
+
+
 class Tally:
     """Counts right answers, word by word, as words are read from left to right."""
 
@@ -126,22 +166,22 @@ class Tally:
         part.first_wrong = self.first_wrong[first:last]
         return part
 
-    def accuracies(self) -> Accuracies:
-        """The accuracies up to this position. Words with no scored position do not count."""
+    def counts(self) -> Counts:
+        """What is right up to this position. Words with no scored position do not count."""
         counted = self.num_scored > 0
-        total = int(counted.sum())
-        hits = int(self.last_right[counted].sum())
-        low, high = wilson(hits, total)
         wrong = self.first_wrong[self.first_wrong > 0]
-        return Accuracies(
-            sequences=total,
-            accuracy=ratio(hits, total),
-            low=low,
-            high=high,
-            symbol_accuracy=ratio(self.num_right.sum(), self.num_scored.sum()),
-            prefix_accuracy=ratio((self.num_right == self.num_scored)[counted].sum(), total),
+        return Counts(
+            words=int(counted.sum()),
+            last_right=int(self.last_right[counted].sum()),
+            all_right=int((self.num_right == self.num_scored)[counted].sum()),
+            right=int(self.num_right.sum()),
+            scored=int(self.num_scored.sum()),
             first_error=int(wrong.min()) if len(wrong) else None,
         )
+
+    def accuracies(self) -> Accuracies:
+        """The accuracies up to this position. Words with no scored position do not count."""
+        return self.counts().accuracies()
 
 
 @dataclass(frozen=True, kw_only=True)

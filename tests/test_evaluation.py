@@ -328,6 +328,34 @@ def test_long_words_are_never_held_whole(monkeypatch: pytest.MonkeyPatch) -> Non
     assert max(sizes) <= 4000 and sum(sizes) == 4 * 20_000
 
 
+@pytest.mark.parametrize("task", ["s3", "modular-arithmetic-with-brackets", "flip-flop"])
+def test_no_more_words_are_read_at_once_than_have_states_that_fit(
+    task: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Words that are read one group after the other have the scores of all read together."""
+    source = load_task(task).source
+    torch.manual_seed(0)
+    kind = MODELS["gru"]
+    model = kind(
+        kind.settings_class(hidden=8), num_symbols=source.num_symbols, num_labels=source.num_labels
+    )
+    sizes: list[int] = []
+    initial_state = model.initial_state
+
+    def counted(num_words: int) -> State:
+        sizes.append(num_words)
+        return initial_state(num_words)
+
+    monkeypatch.setattr(model, "initial_state", counted)
+    given = {"num_words": 50, "seed": 3, "device": CPU}
+    together = list(scored(model, source, [3, 40, 300], **given))
+    assert max(sizes) == 50
+    sizes.clear()
+    monkeypatch.setattr(evaluation, "STATE_NUMBERS", 8 * 7)
+    assert list(scored(model, source, [3, 40, 300], **given)) == together
+    assert max(sizes) == 7
+
+
 def test_models_are_scored_in_evaluation_without_gradients() -> None:
     automaton = load_task("parity").automaton
     seen = []
