@@ -123,7 +123,8 @@ def training_step(name: str, *, replicas: int, long: bool) -> Callable[[], None]
     import torch
 
     import statetrack as st
-    from statetrack.training.population import Population, Replica
+    from statetrack.training.population import Population
+    from statetrack.training.records import Replica
 
     task = st.load_task("s3")
     seeds = tuple(Replica(index, seed=index, lr=1e-4) for index in range(replicas))
