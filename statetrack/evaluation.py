@@ -13,7 +13,6 @@ B words, T time, C labels.
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -253,7 +252,7 @@ def _score_prefixes(
     """Score every length in one pass over words of the longest, for some words after the other."""
     floors = source.floors(lengths) or measured_floors(source, lengths, num_words, seed)
     chance = 1.0 / source.num_labels
-    size = min(num_words, reader.words_at_once) if reader.streams else num_words
+    size = reader.words_at_once
     groups = [slice(first, first + size) for first in range(0, num_words, size)]
     chunk = CHUNK * len(groups) if reader.streams else num_words * lengths[-1]
     counts: dict[int, Counts] = {}
@@ -262,7 +261,8 @@ def _score_prefixes(
         pieces = (
             words[rows] for words in stream_words(source, num_words, lengths[-1], seed, chunk)
         )
-        for length, found, nonfinite in _count_prefixes(reader, pieces, lengths):
+        tally = Tally(min(size, num_words - rows.start))
+        for length, found, nonfinite in _count_prefixes(reader, pieces, lengths, tally):
             counts[length] = counts[length] + found if length in counts else found
             broken[length] = _earlier(broken.get(length), nonfinite, 0)
             if rows is groups[-1]:
@@ -271,14 +271,12 @@ def _score_prefixes(
 
 
 def _count_prefixes(
-    reader: _Reader, pieces: Iterator[Batch], lengths: Sequence[int]
+    reader: _Reader, pieces: Iterable[Batch], lengths: Sequence[int], tally: Tally
 ) -> Iterator[tuple[int, Counts, int | None]]:
     """What is right up to each length, and the first position without finite logits, if any."""
-    first = next(pieces)
-    tally = Tally(len(first))
     wanted = iter(lengths)
     length, reached, nonfinite = next(wanted), 0, None
-    for right, scored, broken in reader.read_pieces(itertools.chain([first], pieces)):
+    for right, scored, broken in reader.read_pieces(pieces):
         nonfinite = _earlier(nonfinite, broken, reached + 1)
         start = 0
         while length <= reached + right.shape[1]:
@@ -314,7 +312,7 @@ class _Reader:
 
     @cached_property
     def words_at_once(self) -> int:
-        """As many words as have states that fit into memory; at least one."""
+        """As many words as have states that fit into memory, and any number without a state."""
         if self._stream is None:
             return STATE_NUMBERS
         first, _ = self._stream

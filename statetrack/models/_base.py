@@ -424,9 +424,7 @@ def _require_symbols(symbols: Tensor, num_symbols: int) -> None:
     if symbols.is_floating_point() or symbols.is_complex() or symbols.dtype == torch.bool:
         raise TypeError(f"symbols are whole numbers from 0 on, not {symbols.dtype}")
     if symbols.device.type == "cpu" and symbols.numel() and ops.has_numbers(symbols):
-        least, most = symbols.aminmax()
-        if not 0 <= least.item() <= most.item() < num_symbols:
-            raise IndexError(f"a symbol is not in 0 to {num_symbols - 1}")
+        ops.require_below(symbols, num_symbols)
 
 
 def zeros(like: Tensor, *sizes: int) -> Tensor:

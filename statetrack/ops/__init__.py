@@ -61,6 +61,7 @@ from statetrack.ops.lanes import has_numbers as has_numbers
 from statetrack.ops.lanes import in_full_precision as in_full_precision
 from statetrack.ops.lanes import join_lanes as join_lanes
 from statetrack.ops.lanes import power_of_two as power_of_two
+from statetrack.ops.lanes import require_below as require_below
 from statetrack.ops.lanes import turned as turned
 from statetrack.ops.lanes import widened as widened
 from statetrack.ops.layer_operators import ColumnwiseOperators as ColumnwiseOperators

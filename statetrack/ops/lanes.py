@@ -82,6 +82,13 @@ def has_numbers(tensor: Tensor) -> bool:
     return not torch._C._are_functorch_transforms_active()
 
 
+def require_below(numbers: Tensor, count: int) -> None:
+    """Raise `IndexError` unless all symbols, at least one, are in 0 to `count` - 1."""
+    least, most = numbers.aminmax()
+    if not 0 <= least.item() <= most.item() < count:
+        raise IndexError(f"a symbol is not in 0 to {count - 1}")
+
+
 def in_lanes(tensor: Tensor, own: int, axis: int = 0) -> Tensor:
     """The tensor with an axis of lanes at `axis`: a new one where it has only its `own` axes."""
     return tensor if tensor.dim() > own else tensor.unsqueeze(axis)

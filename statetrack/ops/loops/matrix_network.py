@@ -8,7 +8,7 @@ from __future__ import annotations
 from statetrack.ops.loops.compiling import loop, part
 from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.memory import Array, at, exists, put, release, zeros
-from statetrack.ops.loops.state_products import add_outer, multiply
+from statetrack.ops.loops.state_products import add_outer, multiply, pack_columns, pack_rows
 from statetrack.ops.loops.vectors import (
     LANES,
     add_at,
@@ -21,24 +21,6 @@ from statetrack.ops.loops.vectors import (
     store_some,
     total,
 )
-
-
-@part
-def _pack(weights: Array, place: int, P: int, panels: Array) -> None:
-    """Weights [P, P] as panels [columns / LANES, P, LANES], with zeros for columns beside them."""
-    for i in spaced(0, P, LANES):
-        for j in up_to(P):
-            row = load_some(weights, place + j * P + i, least(LANES, P - i))
-            store(panels, i * P + j * LANES, row)
-
-
-@part
-def _pack_transposed(weights: Array, place: int, P: int, panels: Array) -> None:
-    """The same of the transposed weights; panels begin as zeros."""
-    for i in spaced(0, P, LANES):
-        for lane in up_to(least(LANES, P - i)):
-            for j in up_to(P):
-                put(panels, i * P + j * LANES + lane, at(weights, place + (i + lane) * P + j))
 
 
 @part
@@ -87,7 +69,7 @@ def matrix_network_forward(
     one = first.dtype.type(1)
     for lane in up_to(R):
         for head in up_to(N):
-            _pack(weights, (lane * N + head) * P * P, P, panels)
+            pack_rows(weights, (lane * N + head) * P * P, 1, P, panels)
             for word in spaced(lane * W, (lane + 1) * W, 1):
                 own = word * N + head
                 begin = own * (2 * T + 1) * K * Q
@@ -153,7 +135,7 @@ def matrix_network_backward(
     for lane in up_to(R):
         for head in up_to(N):
             maps = (lane * N + head) * P * P
-            _pack_transposed(weights, maps, P, panels)
+            pack_columns(weights, maps, 1, P, panels)
             for word in spaced(lane * W, (lane + 1) * W, 1):
                 own = word * N + head
                 begin = own * (2 * T + 1) * K * Q

@@ -12,7 +12,15 @@ from typing import Any
 from statetrack.ops.loops.compiling import loop, part
 from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.memory import Array, at, exists, put, release, zeros
-from statetrack.ops.loops.state_products import GROUP, PIECE, TILE, add_outer, multiply
+from statetrack.ops.loops.state_products import (
+    GROUP,
+    PIECE,
+    TILE,
+    add_outer,
+    multiply,
+    pack_columns,
+    pack_rows,
+)
 from statetrack.ops.loops.vectors import (
     LANES,
     hyperbolic_tangent,
@@ -24,31 +32,6 @@ from statetrack.ops.loops.vectors import (
     store,
     store_some,
 )
-
-
-@part
-def _pack_columns(weights: Array, place: int, G: int, H: int, panels: Array) -> None:
-    """Weights [G H, H] as panels [units / LANES, G, H, LANES], zeros for units there are not."""
-    for i in spaced(0, H, LANES):
-        for gate in up_to(G):
-            own = (i * G + gate * LANES) * H
-            for lane in up_to(LANES):
-                row = place + (gate * H + i + lane) * H
-                for j in up_to(H):
-                    number = at(weights, row + j) if i + lane < H else weights.dtype.type(0)
-                    put(panels, own + j * LANES + lane, number)
-
-
-@part
-def _pack_rows(weights: Array, place: int, G: int, H: int, panels: Array) -> None:
-    """Weights [G H, H] as panels [units / LANES, G, H, LANES] of the product with rows of gates."""
-    for i in spaced(0, H, LANES):
-        count = least(LANES, H - i)
-        for gate in up_to(G):
-            own = (i * G + gate * LANES) * H
-            for j in up_to(H):
-                row = place + (gate * H + j) * H + i
-                store(panels, own + j * LANES, load_some(weights, row, count))
 
 
 @loop
@@ -80,7 +63,7 @@ def gated_forward(
         first, (G * P * H, GROUP * P, GROUP * P, GROUP * P, GROUP * G * LANES)
     )
     for lane in up_to(R):
-        _pack_columns(weights, lane * G * H * H, G, H, panels)
+        pack_columns(weights, lane * G * H * H, G, H, panels)
         for start in spaced(0, W, GROUP):
             words = least(GROUP, W - start)
             for word in up_to(words):
@@ -190,7 +173,7 @@ def gated_backward(
         ),
     )
     for lane in up_to(R):
-        _pack_rows(weights, lane * G * H * H, G, H, panels)
+        pack_rows(weights, lane * G * H * H, G, H, panels)
         for start in spaced(0, W, GROUP):
             words = least(GROUP, W - start)
             for word in up_to(words):

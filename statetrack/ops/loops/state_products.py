@@ -10,7 +10,7 @@ from typing import Any
 
 from statetrack.ops.loops.compiling import part
 from statetrack.ops.loops.counting import least, spaced, up_to
-from statetrack.ops.loops.memory import Array, at
+from statetrack.ops.loops.memory import Array, at, put
 from statetrack.ops.loops.vectors import LANES, load, load_some, store, store_some
 
 TILE = 4
@@ -21,6 +21,31 @@ GROUP = 16
 
 PIECE = 8
 """Positions whose gradients are kept before those of the weights are taken of them."""
+
+
+@part
+def pack_columns(weights: Array, place: int, G: int, H: int, panels: Array) -> None:
+    """Weights [G H, H] as panels [units / LANES, G, H, LANES], zeros for units there are not."""
+    for i in spaced(0, H, LANES):
+        for gate in up_to(G):
+            own = (i * G + gate * LANES) * H
+            for lane in up_to(LANES):
+                row = place + (gate * H + i + lane) * H
+                for j in up_to(H):
+                    number = at(weights, row + j) if i + lane < H else weights.dtype.type(0)
+                    put(panels, own + j * LANES + lane, number)
+
+
+@part
+def pack_rows(weights: Array, place: int, G: int, H: int, panels: Array) -> None:
+    """Weights [G H, H] as panels [units / LANES, G, H, LANES] of the product with rows of gates."""
+    for i in spaced(0, H, LANES):
+        count = least(LANES, H - i)
+        for gate in up_to(G):
+            own = (i * G + gate * LANES) * H
+            for j in up_to(H):
+                row = place + (gate * H + j) * H + i
+                store(panels, own + j * LANES, load_some(weights, row, count))
 
 
 @part

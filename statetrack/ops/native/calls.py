@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from statetrack.ops.lanes import apply, in_full_precision, join_lanes, signed
+from statetrack.ops.lanes import apply, in_full_precision, join_lanes, require_below, signed
 
 
 def why_not(device: torch.device, dtype: torch.dtype = torch.float32) -> str | None:
@@ -54,9 +54,7 @@ def known(numbers: Tensor, count: int) -> Tensor:
     """
     if not numbers.numel():
         raise ValueError(f"symbols of the shape {[*numbers.shape]}: no words, or empty ones")
-    least, most = numbers.aminmax()
-    if not 0 <= least.item() <= most.item() < count:
-        raise IndexError(f"a symbol is not in 0 to {count - 1}")
+    require_below(numbers, count)
     return numbers
 
 
