@@ -11,7 +11,12 @@ from torch.nn import functional
 
 from statetrack.models import MODELS
 from statetrack.models._blocks import BlockModel
-from statetrack.models._layers import HeadNorm, RMSNorm, make_mlp, rms_norm
+from statetrack.models._layers import (
+    HeadNorm,
+    RMSNorm,
+    make_mlp,
+    rms_norm,
+)
 from statetrack.models._settings import BlockSettings
 
 WIDTH = 24

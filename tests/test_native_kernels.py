@@ -28,16 +28,16 @@ from statetrack.errors import SettingsError
 from statetrack.models import MODELS, RecurrentModel, SequenceModel, transformer
 from statetrack.models._layers import (
     LARGEST_SQUARED,
-    Linear,
     ShortConvolution,
     queries_keys_values,
     rms_norm,
 )
+from statetrack.models._linear import Linear
 from statetrack.models.m2rnn import run as run_m2rnn
 from statetrack.models.mamba3 import turn
 from statetrack.models.slstm import Cell, advance
 from statetrack.ops import native
-from statetrack.ops.native import calls, products
+from statetrack.ops.native import calls
 from statetrack.ops.native.matrix_states import states_kept
 from tests.faults.processes import run_at_once
 from tests.new_process import SharedFolder, said_without_numba
@@ -499,17 +499,17 @@ def test_gates(shape, dtype, mapped) -> None:
     assert_same_mapped(by_torch, native.gated, inputs, mapped)
 
 
-@pytest.mark.skipif(not products.has_onednn(), reason="torch without oneDNN")
 @few
 @given(
     st.lists(small, min_size=1, max_size=3),
     sizes,
-    sizes,
+    st.sampled_from([1, 6, 16, 40, 64, 80]),
     st.booleans(),
+    dtypes,
     st.tuples(*[st.booleans()] * 3),
 )
-def test_linear_maps(leading, size, num_outputs, with_bias, mapped) -> None:
-    normals = partial(normal, dtype=torch.float32)
+def test_linear_maps(leading, size, num_outputs, with_bias, dtype, mapped) -> None:
+    normals = partial(normal, dtype=dtype)
     bias = normals(num_outputs) if with_bias else None
     inputs = [normals(*leading, size), normals(num_outputs, size), bias]
     assert_same(functional.linear, native.linear, inputs)
@@ -519,7 +519,14 @@ def test_linear_maps(leading, size, num_outputs, with_bias, mapped) -> None:
     torch.testing.assert_close(found, inputs[1].sum(0).expand_as(found))
 
 
-def test_a_layer_computes_many_rows_by_onednn_where_that_pays(
+def test_linear_maps_of_more_rows_than_are_taken_at_once() -> None:
+    inputs = [normal(2, 150, 70, dtype=torch.float64), normal(33, 70, dtype=torch.float64)]
+    assert_same(functional.linear, native.linear, [*inputs, normal(33, dtype=torch.float64)])
+    part = inputs[0][:, :, 3:40]  # rows that do not follow one another
+    assert_same(functional.linear, native.linear, [part, inputs[1][:, :37], None])
+
+
+def test_a_layer_computes_many_rows_by_a_loop_unless_torch_has_several_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[torch.Size] = []
@@ -531,17 +538,28 @@ def test_a_layer_computes_many_rows_by_onednn_where_that_pays(
     monkeypatch.setattr(native, "linear", linear)
     layer = Linear(3, 4)
     layer.kernel = "native"
-    for pays in (False, True):
-        monkeypatch.setattr(products, "_has_wider_instructions", lambda found=pays: found)
+    for threads in (2, 1):
+        monkeypatch.setattr(torch, "get_num_threads", lambda found=threads: found)
         for rows in ((2, 128, 3), (255, 3), (256, 3)):
             inputs = torch.randn(rows)
             assert torch.equal(layer(inputs), functional.linear(inputs, layer.weight, layer.bias))
-        layer.double()(torch.randn(256, 3, dtype=torch.float64))
-        layer.float()
     assert asked == [(2, 128, 3), (256, 3)]
     layer.kernel = "torch"
     layer(torch.randn(256, 3))
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize("registers", [(32, 64), (16, 32), (32, 16), (16, 16)])
+@pytest.mark.parametrize("bytes_each", [4, 8])
+def test_the_sums_of_a_tile_fit_into_the_registers(
+    monkeypatch: pytest.MonkeyPatch, registers: tuple[int, int], bytes_each: int
+) -> None:
+    tiles = calls.loops("tiles")
+    monkeypatch.setattr(tiles, "registers", lambda: registers)
+    rows, vectors = tiles.at_once(tiles.ROWS, tiles.VECTORS, bytes_each)
+    each = tiles.LANES * bytes_each // registers[1]
+    assert 1 <= rows <= tiles.ROWS and 1 <= vectors <= tiles.VECTORS
+    assert rows * vectors * each < registers[0] or (rows, vectors) == (1, 1)
 
 
 @few

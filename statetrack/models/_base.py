@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from statetrack import ops
 from statetrack.errors import SettingsError, setting
+from statetrack.models._linear import Linear, compute_by
 from statetrack.models._settings import WITH_KERNEL, KernelSettings, LinearSettings
 from statetrack.ops import Box, Kernel, Operators, TanhStep
 from statetrack.settings import Settings
@@ -289,7 +290,8 @@ class LinearModel(RecurrentModel, WithTransition):
             self.additive = nn.Parameter(terms) if constant else self.embedding.parameter(terms)
         self.additive_kind = settings.additive
         self.kernel = settings.kernel
-        self.readout = nn.Linear(settings.hidden, num_labels, bias=settings.readout_bias)
+        self.readout = Linear(settings.hidden, num_labels, bias=settings.readout_bias)
+        compute_by(settings.kernel, self)
 
     @property
     def reads_replicas(self) -> bool:

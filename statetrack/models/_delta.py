@@ -29,7 +29,6 @@ from statetrack.errors import SettingsError, setting
 from statetrack.models._base import through, zeros
 from statetrack.models._blocks import AffineMixer, BlockModel, draw_frame
 from statetrack.models._layers import (
-    Linear,
     RMSNorm,
     ShortConvolution,
     Window,
@@ -38,6 +37,7 @@ from statetrack.models._layers import (
     gated,
     queries_keys_values,
 )
+from statetrack.models._linear import Linear
 from statetrack.models._settings import BlockSettings, KernelSettings
 from statetrack.ops import (
     LARGEST_GATED_KEY,

@@ -27,7 +27,7 @@ from statetrack.errors import SettingsError
 from statetrack.models._base import LinearModel, Scanning, Stepping
 from statetrack.models._blocks import Block, BlockModel, Mixer, StagedMixer
 from statetrack.models._given import copy_of
-from statetrack.models._layers import compute_by
+from statetrack.models._linear import compute_by
 from statetrack.ops import BlockOperators, Operators, RotationOperators, arithmetic, rounded
 from statetrack.rounding import FORMATS, Rounding
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from statetrack.models._base import through, zeros
 from statetrack.models._blocks import AffineMixer, BlockModel
-from statetrack.models._layers import Linear
+from statetrack.models._linear import Linear
 from statetrack.models._settings import BlockSettings
 
 FactorsT = TypeVar("FactorsT")

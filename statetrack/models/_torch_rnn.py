@@ -13,10 +13,10 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from statetrack.algebra import Saturating, Size
 from statetrack.models._base import RecurrentModel, State, WithBoxes
+from statetrack.models._linear import Linear, compute_by, linear_map
 from statetrack.models._settings import MOST_LAYERS, NetworkSettings
 from statetrack.ops import Box, boxes, in_full_precision, kernel_for, native
 from statetrack.settings import option
@@ -58,7 +58,8 @@ class TorchRNN(RecurrentModel, WithBoxes):
         self.network = self.network_class(
             embed_dim, settings.hidden, num_layers=settings.layers, batch_first=True
         )
-        self.readout = nn.Linear(settings.hidden, num_labels)
+        self.readout = Linear(settings.hidden, num_labels)
+        compute_by(settings.kernel, self)
 
     def initial_state(self, num_words: int) -> State:
         """Zeros [L, B, H] (an LSTM has two: the hidden and the cell state)."""
@@ -96,7 +97,7 @@ class TorchRNN(RecurrentModel, WithBoxes):
             if self.network_class is nn.GRU:  # its reset gate multiplies the bias of the new state
                 *joined, apart = more.chunk(3)
                 more = torch.cat([*joined, torch.zeros_like(apart)])
-            table = functional.linear(inputs, weight, bias + more)
+            table = linear_map(inputs, weight, bias + more, self.settings.kernel)
             outputs, own = native.gated_network(table, rows, recurrent, apart, before[layer])
             rows, inputs = places, outputs.flatten(0, 1)
             after.append(own)

@@ -36,7 +36,10 @@ from torch.nn import functional
 
 from statetrack.algebra import Size, UnitLayers
 from statetrack.models._blocks import BlockModel
-from statetrack.models._layers import Linear, Window
+from statetrack.models._layers import (
+    Window,
+)
+from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_OWN_CONV, BlockSettings
 from statetrack.models.mamba import Selected, SelectiveMixer

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from statetrack.algebra import Dense, Size
 from statetrack.models._base import RecurrentModel, State, WithTransition
-from statetrack.models._layers import Linear
+from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ModelSettings
 from statetrack.ops import ColumnwiseOperators, DenseOperators, in_full_precision, widened

@@ -46,7 +46,10 @@ from statetrack import ops
 from statetrack.algebra import FixedPhaseLayers, LinearRecurrence, PositiveLayers, Size
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, DiagonalMixer, DiagonalTerms, PlainMixer
-from statetrack.models._layers import Linear, gated
+from statetrack.models._layers import (
+    gated,
+)
+from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import MOST_LAYERS, BlockSettings, KernelSettings
 from statetrack.ops import Operators, turned, widened

@@ -37,7 +37,7 @@ from torch.nn import functional
 from statetrack.algebra import Size, TransitionMatrices
 from statetrack.models._base import through
 from statetrack.models._blocks import PlainMixer, PostNormModel
-from statetrack.models._layers import Linear
+from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings, NormKind
 from statetrack.models.full_matrix import Product, first_product, multiply, normalised, product_of

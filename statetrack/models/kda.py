@@ -47,7 +47,6 @@ from statetrack.models._base import through, zeros
 from statetrack.models._blocks import AffineMixer, BlockModel, TermsT, draw_frame
 from statetrack.models._delta import BETA_RANGE, DeltaOptions
 from statetrack.models._layers import (
-    Linear,
     RMSNorm,
     ShortConvolution,
     Window,
@@ -56,6 +55,7 @@ from statetrack.models._layers import (
     queries_keys_values,
     split_heads,
 )
+from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.ops import (
     ColumnwiseOperators,

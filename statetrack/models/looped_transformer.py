@@ -37,7 +37,7 @@ from torch import Tensor, nn
 
 from statetrack.algebra import Undecided
 from statetrack.models._base import through
-from statetrack.models._layers import compute_by
+from statetrack.models._linear import compute_by
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import MOST_LAYERS
 from statetrack.models.transformer import Transformer, TransformerBlock, TransformerSettings

@@ -31,7 +31,7 @@ from torch.nn import functional
 
 from statetrack.algebra import Size, TimeInvariantLayers
 from statetrack.models._blocks import BlockModel, DiagonalMixer, DiagonalTerms, PlainMixer
-from statetrack.models._layers import Linear
+from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
 from statetrack.ops import widened

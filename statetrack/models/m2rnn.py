@@ -52,7 +52,6 @@ from statetrack.algebra import Recurrence, Saturating, Size
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, Mixer
 from statetrack.models._layers import (
-    Linear,
     Projection,
     RMSNorm,
     Window,
@@ -61,6 +60,7 @@ from statetrack.models._layers import (
     inverse_softplus,
     split_heads,
 )
+from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
 from statetrack.ops import in_full_precision, native, natively, widened

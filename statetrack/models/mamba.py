@@ -47,13 +47,13 @@ from statetrack.algebra import LinearRecurrence, PositiveLayers, SignedLayers, S
 from statetrack.models._base import through
 from statetrack.models._blocks import AffineMixer, BlockModel
 from statetrack.models._layers import (
-    Linear,
     ShortConvolution,
     Window,
     draw_time_steps,
     gated,
     inverse_softplus,
 )
+from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_OWN_CONV, BlockSettings
 from statetrack.ops import (

@@ -41,7 +41,6 @@ from statetrack.errors import setting
 from statetrack.models._base import require_divisor, through, zeros
 from statetrack.models._blocks import AffineMixer, BlockModel
 from statetrack.models._layers import (
-    Linear,
     RMSNorm,
     ShortConvolution,
     Window,
@@ -49,6 +48,7 @@ from statetrack.models._layers import (
     gated,
     inverse_softplus,
 )
+from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_OWN_CONV, KernelSettings
 from statetrack.ops import (

@@ -31,7 +31,7 @@ from torch import Tensor
 from statetrack.algebra import PositiveLayers, Size
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, DiagonalMixer, DiagonalTerms, PlainMixer
-from statetrack.models._layers import Linear
+from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_MLP, BlockSettings
 from statetrack.ops import widened

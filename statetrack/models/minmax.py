@@ -42,13 +42,13 @@ from statetrack.algebra import Clamped, Size
 from statetrack.models._base import through
 from statetrack.models._blocks import Block, BlockModel, Mixer
 from statetrack.models._layers import (
-    Linear,
     initialise_mlp,
     make_mlp,
     make_norm,
     residual_deviation,
     small_deviation,
 )
+from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings, MLPKind, NormKind
 from statetrack.ops import clamped_recurrence, widened

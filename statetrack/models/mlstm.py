@@ -52,7 +52,6 @@ from statetrack.models._blocks import AffineMixer, BlockModel
 from statetrack.models._layers import (
     BlockDiagonal,
     HeadNorm,
-    Linear,
     ShortConvolution,
     Window,
     gated,
@@ -61,6 +60,7 @@ from statetrack.models._layers import (
     small_deviation,
     split_heads,
 )
+from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_MLP_KIND, ABOUT_NORM, BlockSettings, MLPKind, NormKind
 from statetrack.ops import (

@@ -40,14 +40,13 @@ from torch.nn import functional
 from statetrack.algebra import Attention, Size
 from statetrack.models._base import SequenceModel, require_divisor, through
 from statetrack.models._layers import (
-    Linear,
     ShortConvolution,
-    compute_by,
     make_mlp,
     make_norm,
     of_unit_length,
     split_heads,
 )
+from statetrack.models._linear import Linear, compute_by
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import (
     ABOUT_BOS,

@@ -44,7 +44,7 @@ from torch.nn import functional
 from statetrack import ops
 from statetrack.algebra import OneHotTimesDiagonal, Size
 from statetrack.models._blocks import PlainMixer, PostNormModel
-from statetrack.models._layers import Linear
+from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings, NormKind
 from statetrack.ops import (

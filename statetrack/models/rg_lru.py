@@ -38,7 +38,11 @@ from statetrack.algebra import PositiveLayers, Size
 from statetrack.errors import setting
 from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel, DiagonalMixer, DiagonalTerms
-from statetrack.models._layers import Linear, ShortConvolution, Window
+from statetrack.models._layers import (
+    ShortConvolution,
+    Window,
+)
+from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_OWN_CONV, BlockSettings
 from statetrack.ops import in_full_precision, widened

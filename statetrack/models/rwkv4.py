@@ -42,7 +42,7 @@ from statetrack import ops
 from statetrack.algebra import FixedPositiveLayers, Size
 from statetrack.models._base import through
 from statetrack.models._blocks import AffineMixer
-from statetrack.models._layers import Linear
+from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._rwkv import RWKVModel, first_shifts, log_decays_of, positions_before
 from statetrack.models._settings import ABOUT_NORM, BlockSettings, NormKind

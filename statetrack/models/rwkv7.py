@@ -44,7 +44,7 @@ from torch.nn import functional
 
 from statetrack.algebra import DiagonalMinusRankOne, Size
 from statetrack.models._base import require_divisor, through
-from statetrack.models._layers import Linear
+from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._rwkv import LowRank, RWKVMixer, RWKVModel, first_shifts
 from statetrack.models._settings import ABOUT_NORM, BlockSettings, NormKind

@@ -35,7 +35,7 @@ from torch.nn import functional
 from statetrack.algebra import Size, TransitionMatrices
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, DenseMixer
-from statetrack.models._layers import Linear
+from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_NORM, BlockSettings, NormKind
 from statetrack.ops import in_full_precision, widened

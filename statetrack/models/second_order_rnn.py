@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 from statetrack.algebra import Saturating, Size
 from statetrack.models._base import RecurrentModel, State, WithBoxes
+from statetrack.models._linear import Linear, compute_by
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import NetworkSettings
 from statetrack.ops import Box, TanhStep, boxes, in_full_precision, kernel_for, native
@@ -63,7 +64,8 @@ class SecondOrderRNN(RecurrentModel, WithBoxes):
         self.matrices = nn.Parameter(torch.randn(num_symbols, hidden, hidden) / hidden**0.5)
         self.biases = nn.Parameter(torch.randn(num_symbols, hidden) / 2)
         self.first = nn.Parameter(torch.randn(hidden))
-        self.readout = nn.Linear(hidden, num_labels)
+        self.readout = Linear(hidden, num_labels)
+        compute_by(settings.kernel, self)
 
     def initial_state(self, num_words: int) -> Tensor:
         """The learned first state, tanh of a vector, for every word: [B, H]."""

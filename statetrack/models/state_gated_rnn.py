@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from statetrack.algebra import Affine, Recurrence, Saturating, Size
 from statetrack.models._blocks import BlockModel, Mixer
-from statetrack.models._layers import Linear
+from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models.token_gated_rnn import (
     OPEN_GATE,

@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from statetrack.algebra import Affine, Size
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, DenseMixer
-from statetrack.models._layers import Linear
+from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_NORM, BlockSettings, NormKind
 from statetrack.ops import widened

@@ -8,7 +8,8 @@ from __future__ import annotations
 from statetrack.ops.loops.compiling import loop, part
 from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.memory import Array, at, exists, put, release, zeros
-from statetrack.ops.loops.state_products import add_outer, multiply, pack_columns, pack_rows
+from statetrack.ops.loops.panels import add_rows, pack_columns, pack_rows
+from statetrack.ops.loops.tiles import add_products
 from statetrack.ops.loops.vectors import (
     LANES,
     add_at,
@@ -69,7 +70,7 @@ def matrix_network_forward(
     one = first.dtype.type(1)
     for lane in up_to(R):
         for head in up_to(N):
-            pack_rows(weights, (lane * N + head) * P * P, 1, P, panels)
+            pack_rows(weights, (lane * N + head) * P * P, 1, P, P, panels)
             for word in spaced(lane * W, (lane + 1) * W, 1):
                 own = word * N + head
                 begin = own * (2 * T + 1) * K * Q
@@ -82,7 +83,8 @@ def matrix_network_forward(
                         value = load_some(values, position * P + i, least(LANES, P - i))
                         for row in up_to(K):
                             store(sums, row * Q + i, at(keys, position * K + row) * value)
-                        multiply(state, 0, Q, panels, i * P, P, K, sums, i, Q)
+                    right = panels, 0, P * LANES, LANES
+                    add_products((state, 0, Q, 1), right, (K, P, Q // LANES), (sums, 0, Q))
                     keep = at(forget, position)
                     after = begin + (t + 1) * K * Q
                     moved = begin + (T + 1 + t) * K * Q
@@ -130,12 +132,12 @@ def matrix_network_backward(
     Those by queries, keys and weights begin as zeros; there may be none of last states.
     """
     Q = padded(P)
-    panels, by_state, by_sums = zeros(kept, (P * Q, K * Q, K * Q))
+    panels, by_state, by_sums, grown = zeros(kept, (P * Q, K * Q, K * Q, P * Q))
     one = kept.dtype.type(1)
     for lane in up_to(R):
         for head in up_to(N):
             maps = (lane * N + head) * P * P
-            pack_columns(weights, maps, 1, P, panels)
+            pack_columns(weights, maps, 1, P, P, panels)
             for word in spaced(lane * W, (lane + 1) * W, 1):
                 own = word * N + head
                 begin = own * (2 * T + 1) * K * Q
@@ -170,8 +172,12 @@ def matrix_network_backward(
                             store(by_state, place, keep * slope)
                         store_some(by_values, position * P + i, count, by_value)
                     put(by_forget, position, total(by_gate))
-                    for i in spaced(0, P, LANES):
-                        multiply(by_sums, 0, Q, panels, i * P, P, K, by_state, i, Q)
-                    add_outer(kept, before, Q, P, by_sums, 0, Q, P, K, by_weights, maps, P)
+                    left, right = (by_sums, 0, Q, 1), (panels, 0, P * LANES, LANES)
+                    add_products(left, right, (K, P, Q // LANES), (by_state, 0, Q))
+                    left, right = (kept, before, 1, Q), (by_sums, 0, LANES, Q)
+                    add_products(left, right, (P, K, Q // LANES), (grown, 0, Q))
                 _copy_out(by_state, 0, K, P, by_first, own * K * P)
+            add_rows(grown, P, P, Q, by_weights, maps, P)
+            for place in spaced(0, P * Q, LANES):
+                store(grown, place, splat(kept.dtype.type(0)))
     release(panels)

@@ -9,18 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from statetrack.ops.loops.compiling import loop, part
+from statetrack.ops.loops.compiling import loop
 from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.memory import Array, at, exists, put, release, zeros
-from statetrack.ops.loops.state_products import (
-    GROUP,
-    PIECE,
-    TILE,
-    add_outer,
-    multiply,
-    pack_columns,
-    pack_rows,
-)
+from statetrack.ops.loops.panels import add_rows, pack_columns, pack_rows
+from statetrack.ops.loops.tiles import GROUP, PIECE, add_products
 from statetrack.ops.loops.vectors import (
     LANES,
     hyperbolic_tangent,
@@ -60,10 +53,10 @@ def gated_forward(
     P = padded(H)
     parts, N = (2, 6) if G == 4 else (1, 5 if G == 3 else 1)
     panels, states, after, cells, sums = zeros(
-        first, (G * P * H, GROUP * P, GROUP * P, GROUP * P, GROUP * G * LANES)
+        first, (G * P * H, GROUP * P, GROUP * P, GROUP * P, GROUP * G * P)
     )
     for lane in up_to(R):
-        pack_columns(weights, lane * G * H * H, G, H, panels)
+        pack_columns(weights, lane * G * H * H, G, H, H, panels)
         for start in spaced(0, W, GROUP):
             words = least(GROUP, W - start)
             for word in up_to(words):
@@ -74,23 +67,24 @@ def gated_forward(
                     if G == 4:
                         store(cells, word * P + i, load_some(first, place + H + i, count))
             for t in up_to(T):
-                for i in spaced(0, H, LANES):
-                    count = least(LANES, H - i)
-                    for word in up_to(words):
-                        row = (lane * W + start + word) * T + t
-                        place = (lane * V + at(rows, row)) * G * H + i
+                for word in up_to(words):
+                    place = (lane * V + at(rows, (lane * W + start + word) * T + t)) * G * H
+                    for i in spaced(0, H, LANES):
+                        count, own = least(LANES, H - i), (word * P + i) * G
                         for gate in up_to(G):
                             if G == 3 and gate == 2:
                                 argument = load_some(biases, lane * H + i, count)
                             else:
-                                argument = load_some(table, place + gate * H, count)
-                            store(sums, (word * G + gate) * LANES, argument)
-                    for gate in up_to(G):
-                        own = (i * G + gate * LANES) * H
-                        multiply(states, 0, P, panels, own, H, words, sums, gate * LANES, G * LANES)
-                    for word in up_to(words):
-                        own, place = word * G * LANES, word * P + i
-                        row = (lane * W + start + word) * T + t
+                                argument = load_some(table, place + gate * H + i, count)
+                            store(sums, own + gate * LANES, argument)
+                sizes = words, H, P // LANES * G
+                right = panels, 0, H * LANES, LANES
+                add_products((states, 0, P, 1), right, sizes, (sums, 0, G * P))
+                for word in up_to(words):
+                    row = (lane * W + start + word) * T + t
+                    for i in spaced(0, H, LANES):
+                        count, place = least(LANES, H - i), word * P + i
+                        own = place * G
                         if G == 4:
                             enter = sigmoid(load(sums, own), first)
                             forget = sigmoid(load(sums, own + LANES), first)
@@ -161,19 +155,12 @@ def gated_backward(
     zero, one = first.dtype.type(0), first.dtype.type(1)
     parts, N = (2, 6) if G == 4 else (1, 5 if G == 3 else 1)
     stride, width = G * P + LANES, P + LANES  # no multiple of a power of two, for the caches
-    panels, adjoints, by_cells, found, befores, sums = zeros(
-        first,
-        (
-            G * P * H,
-            GROUP * P,
-            GROUP * P,
-            PIECE * GROUP * stride,
-            PIECE * GROUP * width,
-            GROUP * LANES,
-        ),
+    several = PIECE * GROUP
+    panels, adjoints, by_cells, found, befores, grown = zeros(
+        first, (G * P * H, GROUP * P, GROUP * P, several * stride, several * width, G * H * P)
     )
     for lane in up_to(R):
-        pack_rows(weights, lane * G * H * H, G, H, panels)
+        pack_rows(weights, lane * G * H * H, G, H, H, panels)
         for start in spaced(0, W, GROUP):
             words = least(GROUP, W - start)
             for word in up_to(words):
@@ -252,33 +239,16 @@ def gated_backward(
                                 store_some(
                                     by_table, argument + gate * H + i, count, summed + change
                                 )
-                for i in spaced(0, H, LANES):
-                    for word in up_to(words):
-                        store(sums, word * LANES, load(adjoints, word * P + i))
-                    for gate in up_to(G):
-                        own = (i * G + gate * LANES) * H
-                        begin = held * stride + gate * P
-                        multiply(found, begin, stride, panels, own, H, words, sums, 0, LANES)
-                    for word in up_to(words):
-                        store(adjoints, word * P + i, load(sums, word * LANES))
+                for gate in up_to(G):
+                    left = found, held * stride + gate * P, stride, 1
+                    right = panels, gate * H * LANES, G * H * LANES, LANES
+                    add_products(left, right, (words, H, P // LANES), (adjoints, 0, P))
                 held += words
-                if held + words > PIECE * GROUP or t == 0:
+                if held + words > several or t == 0:
                     for gate in up_to(G):
-                        own = (lane * G + gate) * H * H
-                        add_outer(
-                            found,
-                            gate * P,
-                            stride,
-                            H,
-                            befores,
-                            0,
-                            width,
-                            H,
-                            held,
-                            by_weights,
-                            own,
-                            H,
-                        )
+                        left, right = (found, gate * P, 1, stride), (befores, 0, LANES, width)
+                        sizes = H, held, P // LANES
+                        add_products(left, right, sizes, (grown, gate * H * P, P))
                     held = 0
             for word in up_to(words):
                 place = (lane * W + start + word) * parts * H
@@ -287,20 +257,10 @@ def gated_backward(
                     store_some(by_first, place + i, count, load(adjoints, word * P + i))
                     if G == 4:
                         store_some(by_first, place + H + i, count, load(by_cells, word * P + i))
+        add_rows(grown, G * H, H, P, by_weights, lane * G * H * H, H)
+        for place in spaced(0, G * H * P, LANES):
+            store(grown, place, splat(zero))
     release(panels)
-
-
-@part
-def _transpose(matrices: Array, place: int, V: int, H: int, panels: Array) -> None:
-    """Matrices [V, H, H] as [V, units / LANES, H, LANES], zeros for units there are not."""
-    P = padded(H)
-    for symbol in up_to(V):
-        for i in up_to(P):
-            own = (symbol * P + i // LANES * LANES) * H + i % LANES
-            row = place + (symbol * H + i) * H
-            for j in up_to(H):
-                number = at(matrices, row + j) if i < H else matrices.dtype.type(0)
-                put(panels, own + j * LANES, number)
 
 
 @loop
@@ -317,51 +277,27 @@ def second_order_forward(
     V: int,
     H: int,
 ) -> None:
-    """States [R, W, T, H] of symbols [R, W, T], with matrices [R, V, H, H] and biases [R, V, H].
-
-    Four words are read at once, each with the matrix of its own symbol.
-    """
+    """States [R, W, T, H] of symbols [R, W, T], with matrices [R, V, H, H] and biases [R, V, H]."""
     P = padded(H)
-    panels, states, after = zeros(first, (V * P * H, TILE * P, TILE * P))
+    panels, state, sums = zeros(first, (V * P * H, P, P))
     for lane in up_to(R):
-        _transpose(matrices, lane * V * H * H, V, H, panels)
-        for start in spaced(0, W, TILE):
-            words = least(TILE, W - start)
-            for word in up_to(words):
-                for i in up_to(H):
-                    place = (lane * W + start + word) * H + i
-                    put(states, word * P + i, at(first, place))
-            for t in up_to(T):
-                row = (lane * W + start) * T + t
-                a, b = at(symbols, row), at(symbols, row + least(1, words - 1) * T)
-                c, d = (
-                    at(symbols, row + least(2, words - 1) * T),
-                    at(symbols, row + (words - 1) * T),
-                )
+        pack_columns(matrices, lane * V * H * H, V, H, H, panels)
+        for word in spaced(lane * W, lane * W + W, 1):
+            for i in spaced(0, H, LANES):
+                store(state, i, load_some(first, word * H + i, least(LANES, H - i)))
+            for row in spaced(word * T, word * T + T, 1):
+                symbol = at(symbols, row)
                 for i in spaced(0, H, LANES):
-                    count = least(LANES, H - i)
-                    one = load_some(biases, (lane * V + a) * H + i, count)
-                    two = load_some(biases, (lane * V + b) * H + i, count)
-                    three = load_some(biases, (lane * V + c) * H + i, count)
-                    four = load_some(biases, (lane * V + d) * H + i, count)
-                    for j in up_to(H):
-                        own = i * H + j * LANES
-                        one = one + at(states, j) * load(panels, a * P * H + own)
-                        two = two + at(states, P + j) * load(panels, b * P * H + own)
-                        three = three + at(states, 2 * P + j) * load(panels, c * P * H + own)
-                        four = four + at(states, 3 * P + j) * load(panels, d * P * H + own)
-                    store(after, i, hyperbolic_tangent(one, first))
-                    store(after, P + i, hyperbolic_tangent(two, first))
-                    store(after, 2 * P + i, hyperbolic_tangent(three, first))
-                    store(after, 3 * P + i, hyperbolic_tangent(four, first))
-                    for word in up_to(words):
-                        place = (row + word * T) * H + i
-                        store_some(outputs, place, count, load(after, word * P + i))
-                states, after = after, states
-            for word in up_to(words):
-                for i in up_to(H):
-                    place = (lane * W + start + word) * H + i
-                    put(last, place, at(states, word * P + i))
+                    bias = (lane * V + symbol) * H + i
+                    store(sums, i, load_some(biases, bias, least(LANES, H - i)))
+                right = panels, symbol * H * LANES, V * H * LANES, LANES
+                add_products((state, 0, P, 1), right, (1, H, P // LANES), (sums, 0, P))
+                for i in spaced(0, H, LANES):
+                    after = hyperbolic_tangent(load(sums, i), first)
+                    store(state, i, after)
+                    store_some(outputs, row * H + i, least(LANES, H - i), after)
+            for i in spaced(0, H, LANES):
+                store_some(last, word * H + i, least(LANES, H - i), load(state, i))
     release(panels)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from statetrack.ops.loops.compiling import loop
 from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.memory import Array, at, exists, put, release, zeros
-from statetrack.ops.loops.state_products import GROUP, PIECE, add_outer, multiply
+from statetrack.ops.loops.panels import add_rows
+from statetrack.ops.loops.tiles import GROUP, PIECE, add_products
 from statetrack.ops.loops.vectors import (
     LANES,
     exponential,
@@ -47,9 +48,7 @@ def slstm_forward(
     kept are the gates' arguments, c, n, h and m at all positions, [R, W, T, N, 8, padded S].
     """
     P = padded(S)
-    panels, state, after, sums = zeros(
-        first, (4 * P * S, GROUP * 4 * P, GROUP * P, GROUP * 4 * LANES)
-    )
+    panels, state, after, sums = zeros(first, (4 * P * S, GROUP * 4 * P, GROUP * P, GROUP * 4 * P))
     for number in up_to(R * N):
         lane, head = number // N, number % N
         weights = (lane * N + head) * S * 4 * S
@@ -69,31 +68,19 @@ def slstm_forward(
                         own = (word * 4 + part) * P + i
                         put(state, own, at(first, place + part * S + i))
             for t in up_to(T):
-                for i in spaced(0, S, LANES):
-                    count = least(LANES, S - i)
-                    for word in up_to(words):
-                        row = (start + word) * T + t
+                for word in up_to(words):
+                    place = ((start + word) * T + t) * stride + head * 4 * S
+                    for i in spaced(0, S, LANES):
                         for gate in up_to(4):
-                            place = row * stride + (head * 4 + gate) * S + i
-                            argument = load_some(inputs, place, count)
-                            store(sums, (word * 4 + gate) * LANES, argument)
-                    for gate in up_to(4):
-                        own = (i * 4 + gate * LANES) * S
-                        multiply(
-                            state,
-                            2 * P,
-                            4 * P,
-                            panels,
-                            own,
-                            S,
-                            words,
-                            sums,
-                            gate * LANES,
-                            4 * LANES,
-                        )
-                    for word in up_to(words):
-                        row = ((start + word) * T + t) * N + head
-                        own, gates = word * 4 * P + i, word * 4 * LANES
+                            argument = load_some(inputs, place + gate * S + i, least(LANES, S - i))
+                            store(sums, (word * P + i) * 4 + gate * LANES, argument)
+                left, right = (state, 2 * P, 4 * P, 1), (panels, 0, S * LANES, LANES)
+                add_products(left, right, (words, S, P // LANES * 4), (sums, 0, 4 * P))
+                for word in up_to(words):
+                    row = ((start + word) * T + t) * N + head
+                    for i in spaced(0, S, LANES):
+                        count = least(LANES, S - i)
+                        own, gates = word * 4 * P + i, (word * P + i) * 4
                         write, forget = load(sums, gates), load(sums, gates + LANES)
                         arguments = load(sums, gates + 2 * LANES), load(sums, gates + 3 * LANES)
                         before = forget
@@ -157,16 +144,10 @@ def slstm_backward(
     P = padded(S)
     zero, one = first.dtype.type(0), first.dtype.type(1)
     stride, width = 4 * P + LANES, P + LANES  # no multiples of a power of two, for the caches
-    panels, begin, adjoint, found, befores, sums = zeros(
+    several = PIECE * GROUP
+    panels, begin, adjoint, found, befores, grown = zeros(
         first,
-        (
-            4 * P * S,
-            GROUP * 4 * P,
-            GROUP * 3 * P,
-            PIECE * GROUP * stride,
-            PIECE * GROUP * width,
-            GROUP * LANES,
-        ),
+        (4 * P * S, GROUP * 4 * P, GROUP * 3 * P, several * stride, several * width, S * 4 * P),
     )
     for number in up_to(R * N):
         lane, head = number // N, number % N
@@ -233,31 +214,17 @@ def slstm_backward(
                         for gate in up_to(4):
                             change = load(found, place + gate * P)
                             store_some(by_inputs, (row * 4 + gate) * S + i, count, change)
-                for i in spaced(0, S, LANES):
-                    for word in up_to(words):
-                        store(sums, word * LANES, splat(zero))
-                    for gate in up_to(4):
-                        panel, place = (i * 4 + gate * LANES) * S, held * stride + gate * P
-                        multiply(found, place, stride, panels, panel, S, words, sums, 0, LANES)
-                    for word in up_to(words):
-                        store(adjoint, (word * 3 + 2) * P + i, load(sums, word * LANES))
+                for word in up_to(words):
+                    for i in spaced(0, S, LANES):
+                        store(adjoint, (word * 3 + 2) * P + i, splat(zero))
+                for gate in up_to(4):
+                    left = found, held * stride + gate * P, stride, 1
+                    right = panels, gate * LANES * S, 4 * LANES * S, LANES
+                    add_products(left, right, (words, S, P // LANES), (adjoint, 2 * P, 3 * P))
                 held += words
-                if held + words > PIECE * GROUP or t == 0:
-                    for gate in up_to(4):
-                        add_outer(
-                            befores,
-                            0,
-                            width,
-                            S,
-                            found,
-                            gate * P,
-                            stride,
-                            S,
-                            held,
-                            by_recurrent,
-                            weights + gate * S,
-                            4 * S,
-                        )
+                if held + words > several or t == 0:
+                    left, right = (befores, 0, 1, width), (found, 0, LANES, stride)
+                    add_products(left, right, (S, held, P // LANES * 4), (grown, 0, 4 * P))
                     held = 0
             for word in up_to(words):
                 place = ((start + word) * N + head) * 4 * S
@@ -265,4 +232,7 @@ def slstm_backward(
                     for i in up_to(S):
                         own = (word * 3 + part) * P + i
                         put(by_first, place + part * S + i, at(adjoint, own))
+        add_rows(grown, 4 * S, S, P, by_recurrent, weights, S)
+        for place in spaced(0, S * 4 * P, LANES):
+            store(grown, place, splat(zero))
     release(panels)

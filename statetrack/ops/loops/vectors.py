@@ -34,17 +34,19 @@ class Vector(types.Type):
         super().__init__(name=f"Vector({dtype})")
 
 
-def _llvm(dtype: Any) -> ir.VectorType:
+def kind_of(dtype: Any) -> ir.VectorType:
+    """LLVM's type of a vector."""
     return ir.VectorType(ir.FloatType() if dtype == types.float32 else ir.DoubleType(), LANES)
 
 
 @register_model(Vector)
 class _Model(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Vector) -> None:
-        models.PrimitiveModel.__init__(self, manager, kind, _llvm(kind.dtype))
+        models.PrimitiveModel.__init__(self, manager, kind, kind_of(kind.dtype))
 
 
-def _splat(builder: Any, number: Any) -> Any:
+def in_all_lanes(builder: Any, number: Any) -> Any:
+    """LLVM's vector of one number."""
     kind = ir.VectorType(number.type, LANES)
     nothing = ir.Constant(kind, ir.Undefined)
     first = builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
@@ -58,7 +60,7 @@ def load(typing: Any, array: Any, offset: Any) -> Any:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         place = builder.gep(args[0], [args[1]])
-        loaded = builder.load(builder.bitcast(place, _llvm(array.dtype).as_pointer()))
+        loaded = builder.load(builder.bitcast(place, kind_of(array.dtype).as_pointer()))
         loaded.align = array.dtype.bitwidth // 8
         return loaded
 
@@ -71,7 +73,7 @@ def store(typing: Any, array: Any, offset: Any, vector: Any) -> Any:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         place = builder.gep(args[0], [args[1]])
-        stored = builder.store(args[2], builder.bitcast(place, _llvm(array.dtype).as_pointer()))
+        stored = builder.store(args[2], builder.bitcast(place, kind_of(array.dtype).as_pointer()))
         stored.align = array.dtype.bitwidth // 8
         return context.get_dummy_value()
 
@@ -81,7 +83,7 @@ def store(typing: Any, array: Any, offset: Any, vector: Any) -> Any:
 @intrinsic
 def splat(typing: Any, number: Any) -> Any:
     """A vector of one number."""
-    return Vector(number)(number), lambda context, builder, signature, args: _splat(
+    return Vector(number)(number), lambda context, builder, signature, args: in_all_lanes(
         builder, args[0]
     )
 
@@ -105,11 +107,11 @@ def alternating(typing: Any, number: Any) -> Any:
     """A vector of a number and its negative, in turn."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = _llvm(number)
+        kind = kind_of(number)
         signs = ir.Constant(
             kind, [ir.Constant(kind.element, 1 - 2 * (lane % 2)) for lane in range(LANES)]
         )
-        return builder.fmul(_splat(builder, args[0]), signs)
+        return builder.fmul(in_all_lanes(builder, args[0]), signs)
 
     return Vector(number)(number), code
 
@@ -130,7 +132,7 @@ def _reduced(name: str, *start: float) -> Any:
     @intrinsic
     def reduced(typing: Any, vector: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            number = _llvm(vector.dtype).element
+            number = kind_of(vector.dtype).element
             kind = "f32" if vector.dtype == types.float32 else "f64"
             begin = [ir.Constant(number, each) for each in start]
             function = cgutils.get_or_insert_function(
@@ -172,7 +174,7 @@ def _operator(symbol: Any, instruction: str) -> None:
 
     def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
         both = [
-            arg if isinstance(given, Vector) else _splat(builder, arg)
+            arg if isinstance(given, Vector) else in_all_lanes(builder, arg)
             for arg, given in zip(args, typed.args, strict=True)
         ]
         return getattr(builder, instruction)(*both, flags=("contract",))
@@ -208,7 +210,7 @@ def _exponential(vector: Any, less: float) -> Any:
     )  # log(2), in a part with few digits and the rest
 
     def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
-        kind = _llvm(vector.dtype)
+        kind = kind_of(vector.dtype)
         whole = ir.VectorType(ir.IntType(bits), LANES)
 
         def constant(number: float) -> Any:
@@ -324,7 +326,7 @@ def log_sigmoid(vector: Any, array: Array) -> Any:
 def _masked(builder: Any, count: Any) -> Any:
     """Whether a vector is whole, and which of its lanes are in the array."""
     kind = ir.VectorType(ir.IntType(32), LANES)
-    counts = _splat(builder, builder.trunc(count, ir.IntType(32)))
+    counts = in_all_lanes(builder, builder.trunc(count, ir.IntType(32)))
     lanes = builder.icmp_signed("<", ir.Constant(kind, list(range(LANES))), counts)
     return builder.icmp_signed(">=", count, ir.Constant(count.type, LANES)), lanes
 
@@ -334,7 +336,7 @@ def load_some(typing: Any, array: Any, offset: Any, count: Any) -> Any:
     """`count` numbers from an offset on, and zeros."""
 
     def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
-        kind, size = _llvm(array.dtype), array.dtype.bitwidth
+        kind, size = kind_of(array.dtype), array.dtype.bitwidth
         place = builder.bitcast(builder.gep(args[0], [args[1]]), kind.as_pointer())
         whole, lanes = _masked(builder, args[2])
         function = cgutils.get_or_insert_function(
@@ -365,7 +367,7 @@ def store_some(typing: Any, array: Any, offset: Any, count: Any, vector: Any) ->
     """Write the first `count` numbers of a vector; a half by one store, as masked ones are slow."""
 
     def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
-        kind, size = _llvm(array.dtype), array.dtype.bitwidth
+        kind, size = kind_of(array.dtype), array.dtype.bitwidth
         place = builder.bitcast(builder.gep(args[0], [args[1]]), kind.as_pointer())
         whole, lanes = _masked(builder, args[2])
         function = cgutils.get_or_insert_function(

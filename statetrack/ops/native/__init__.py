@@ -25,14 +25,13 @@ from statetrack.ops.native.diagonal import gated_diagonal as gated_diagonal
 from statetrack.ops.native.diagonal import turning_diagonal as turning_diagonal
 from statetrack.ops.native.gates import gated as gated
 from statetrack.ops.native.gates import mixed as mixed
+from statetrack.ops.native.linear import LEAST_ROWS as LEAST_ROWS
+from statetrack.ops.native.linear import linear as linear
 from statetrack.ops.native.matrix_network import matrix_network as matrix_network
 from statetrack.ops.native.matrix_states import reads_whole_words as reads_whole_words
 from statetrack.ops.native.matrix_states import whole_words as whole_words
 from statetrack.ops.native.norms import normalised as normalised
 from statetrack.ops.native.norms import unit_parts as unit_parts
-from statetrack.ops.native.products import LEAST_ROWS as LEAST_ROWS
-from statetrack.ops.native.products import linear as linear
-from statetrack.ops.native.products import onednn_pays as onednn_pays
 from statetrack.ops.native.rotations import rotated as rotated
 from statetrack.ops.native.saturating import gated_network as gated_network
 from statetrack.ops.native.saturating import second_order_network as second_order_network
@@ -57,7 +56,6 @@ __all__ = [
     "linear",
     "mixed",
     "normalised",
-    "onednn_pays",
     "read_by_blocks",
     "read_by_factors",
     "read_by_matrices",

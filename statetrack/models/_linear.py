@@ -1,0 +1,97 @@
+"""Linear maps, and which implementation a layer has that has several.
+
+B batch, T time, D width, V symbols, K inputs, N outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from statetrack.ops import KernelChoice, native, natively
+
+
+class WithKernel(nn.Module):
+    """A layer with several implementations; a model names the one that its layers have."""
+
+    kernel: KernelChoice = "torch"
+
+
+def compute_by(kernel: KernelChoice, model: nn.Module) -> None:
+    """Give all layers of a model, of those that have several, one choice of implementation."""
+    for part in model.modules():
+        if isinstance(part, WithKernel):
+            part.kernel = kernel
+
+
+def linear_map(
+    inputs: Tensor, weight: Tensor, bias: Tensor | None, kernel: KernelChoice = "torch"
+) -> Tensor:
+    """W x + b, [..., N], of inputs x [..., K]; of many by a loop, unless torch has threads."""
+    many = inputs.numel() >= native.LEAST_ROWS * inputs.shape[-1]
+    alone = many and not isinstance(inputs, RowsOfSymbols) and torch.get_num_threads() == 1
+    if alone and natively(kernel, inputs):
+        return native.linear(inputs, weight, bias)
+    return functional.linear(inputs, weight, bias)
+
+
+class Linear(WithKernel, nn.Linear):
+    """A linear map that a choice of implementation can be given to."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """W x + b, [..., N], of inputs x [..., K]."""
+        return linear_map(inputs, self.weight, self.bias, self.kernel)
+
+
+class RowsOfSymbols(Tensor):
+    """Vectors [B, T, D] that depend on the symbol at their position alone.
+
+    A linear map of them is computed once for each of V symbols in place of B T times; to all else
+    they are a tensor like any other.
+    """
+
+    table: Tensor  # [V, D]
+    symbols: Tensor  # [B, T]
+
+    @classmethod
+    def of(cls, table: Tensor, symbols: Tensor) -> RowsOfSymbols:
+        """The rows of a table [V, D] at symbols [B, T]."""
+        rows: RowsOfSymbols = at_symbols(table, symbols).as_subclass(cls)
+        rows.table, rows.symbols = table, symbols
+        return rows
+
+    def mapped(self, module: nn.Module) -> RowsOfSymbols:
+        """What a module makes of each vector by itself."""
+        table: Tensor = module(self.table)
+        return type(self).of(table, self.symbols)
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        func: Any,
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Tensors of no class of their own; linear maps by symbol."""
+        with torch.DisableTorchFunctionSubclass():
+            if func is functional.linear and isinstance(args[0], cls):
+                rows = args[0]
+                table = functional.linear(rows.table, *args[1:], **(kwargs or {}))
+                return at_symbols(table, rows.symbols)
+            return func(*args, **(kwargs or {}))
+
+
+def at_symbols(terms: Any, symbols: Tensor) -> Any:
+    """Tensors [V, ...], one or a tuple of them, at symbols [B, T]: [B, T, ...]; None is None."""
+    if terms is None:
+        return None
+    if not isinstance(terms, Tensor):
+        return getattr(terms, "_make", tuple)(at_symbols(part, symbols) for part in terms)
+    if terms.is_complex():
+        return torch.view_as_complex(at_symbols(torch.view_as_real(terms), symbols))
+    return functional.embedding(symbols, terms.flatten(1)).unflatten(-1, terms.shape[1:])

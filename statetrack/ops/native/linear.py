@@ -1,0 +1,46 @@
+"""Linear maps of many rows by a loop.
+
+K inputs, N outputs.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops, rows_of
+
+LEAST_ROWS = 256
+"""From so many rows on, one product takes longer than its call."""
+
+
+def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """W x + b of rows x [..., K], with W [N, K] and b [N]: [..., N]."""
+    given = (weight.unsqueeze(0), None if bias is None else bias.unsqueeze(0))
+    return call(inputs.unsqueeze(0), _LINEAR, *given)[0].squeeze(0)
+
+
+def _forward(keep: bool, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, ...]:
+    outputs = inputs.new_empty(*inputs.shape[:-1], weight.shape[1])
+    rows, stride = rows_of(inputs, inputs.dim() - 1)
+    sizes = _sizes(inputs, weight)
+    loops("linear").linear_forward(rows, *contiguous(weight, bias), outputs, *sizes, stride)
+    return outputs, outputs.new_empty(len(outputs), 0)
+
+
+def _backward(given: list[Tensor], kept: Tensor, by_outputs: Tensor) -> Tensors:
+    inputs, weight, bias = given
+    rows, stride = rows_of(inputs, inputs.dim() - 1)
+    by_inputs, by_weight = inputs.new_empty(inputs.shape), weight.new_zeros(weight.shape)
+    by_bias = None if bias is None else bias.new_zeros(bias.shape)
+    arrays = contiguous(weight, by_outputs, by_inputs, by_weight, by_bias)
+    loops("linear").linear_backward(rows, *arrays, None, *_sizes(inputs, weight), stride)
+    return by_inputs, by_weight, by_bias
+
+
+_LINEAR = Loop(_forward, _backward)
+
+
+def _sizes(inputs: Tensor, weight: Tensor) -> tuple[int, ...]:
+    """R, M, K and N."""
+    lanes, width = len(inputs), inputs.shape[-1]
+    return lanes, inputs.numel() // (lanes * width), width, weight.shape[1]
