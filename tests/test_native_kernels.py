@@ -31,6 +31,7 @@ from statetrack.models._layers import (
     ShortConvolution,
     queries_keys_values,
     rms_norm,
+    scaled_down,
 )
 from statetrack.models._linear import Linear
 from statetrack.models.m2rnn import run as run_m2rnn
@@ -663,6 +664,32 @@ def test_root_mean_square(leading, width, gains, magnitude, dtype, mapped) -> No
 
     assert_same(by_torch, by_loop, [inputs, weights])
     assert_same_mapped(by_torch, by_loop, [inputs, weights], mapped)
+
+
+@few
+@given(
+    st.lists(small, max_size=3),
+    sizes,
+    st.booleans(),
+    st.sampled_from([1e-3, 1.0, 1e12]),
+    dtypes,
+    st.tuples(*[st.booleans()] * 3),
+)
+def test_layer_norm(leading, width, of_heads, magnitude, dtype, mapped) -> None:
+    inputs = magnitude * (normal(*leading, 2, width, dtype=dtype) + 1)
+    shape = (2, width) if of_heads else (width,)
+    gains, biases = (torch.randn(shape, dtype=dtype) for _ in range(2))
+
+    def by_torch(inputs: Tensor, gains: Tensor, biases: Tensor) -> Tensor:
+        normal = functional.layer_norm(scaled_down(inputs), (width,), eps=1e-5)
+        return normal * gains + biases
+
+    def by_loop(inputs: Tensor, gains: Tensor, biases: Tensor) -> Tensor:
+        options = {"epsilon": 1e-5, "centred": True, "largest": LARGEST_SQUARED}
+        return native.normalised(inputs, gains, biases, **options)
+
+    assert_same(by_torch, by_loop, [inputs, gains, biases])
+    assert_same_mapped(by_torch, by_loop, [inputs, gains, biases], mapped)
 
 
 @few

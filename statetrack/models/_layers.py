@@ -185,12 +185,25 @@ class RMSNorm(WithKernel):
         return rms_norm(inputs, self.weight, self.epsilon)
 
 
-class WideLayerNorm(nn.LayerNorm):
-    """Layer normalisation without overflow at any magnitude."""
+class LayerNorm(WithKernel, nn.LayerNorm):
+    """(x - mean(x)) / sqrt(var(x) + epsilon) * g + b (Ba et al. 2016, arXiv:1607.06450)."""
+
+    largest = math.inf
+    """Magnitude of a number down to which its vector is scaled before."""
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Normalise over the last axis."""
-        return super().forward(scaled_down(inputs))
+        if not natively(self.kernel, inputs):
+            return super().forward(inputs if self.largest == math.inf else scaled_down(inputs))
+        return native.normalised(
+            inputs, self.weight, self.bias, epsilon=self.eps, centred=True, largest=self.largest
+        )
+
+
+class WideLayerNorm(LayerNorm):
+    """Layer normalisation without overflow at any magnitude."""
+
+    largest = LARGEST_SQUARED
 
 
 class HeadNorm(WithKernel):
@@ -203,10 +216,13 @@ class HeadNorm(WithKernel):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Heads [..., N, size], normalised and joined to [..., N size]."""
-        if self.kind == "rms" and natively(self.kernel, inputs):
-            return native.normalised(
-                inputs, self.weight, epsilon=1e-6, largest=LARGEST_SQUARED
-            ).flatten(-2)
+        if natively(self.kernel, inputs):
+            centred = self.kind == "layer"
+            epsilon, largest = (1e-5, math.inf) if centred else (1e-6, LARGEST_SQUARED)
+            normed = native.normalised(
+                inputs, self.weight, epsilon=epsilon, centred=centred, largest=largest
+            )
+            return normed.flatten(-2)
         if self.kind == "rms":
             normal = rms_norm(inputs)
         else:
@@ -218,7 +234,7 @@ def make_norm(name: NormKind, width: int) -> nn.Module:
     """The normalisation layer that a setting names."""
     if name == "rms":
         return RMSNorm(width)
-    return nn.LayerNorm(width) if name == "layer" else nn.Identity()
+    return LayerNorm(width) if name == "layer" else nn.Identity()
 
 
 # --- MLPs ---

@@ -47,6 +47,7 @@ from statetrack.algebra import FixedPhaseLayers, LinearRecurrence, PositiveLayer
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, DiagonalMixer, DiagonalTerms, PlainMixer
 from statetrack.models._layers import (
+    LayerNorm,
     gated,
 )
 from statetrack.models._linear import Linear
@@ -94,7 +95,7 @@ class HGRNMixer(PlainMixer[Tensor, DiagonalTerms], DiagonalMixer[Tensor]):
         self.inputs = Linear(width, parts * width)
         self.forget = Linear(width, width)
         self.output_gate = Linear(width, parts * width)
-        self.norm = nn.LayerNorm(parts * width)
+        self.norm = LayerNorm(parts * width)
         self.output = Linear(parts * width, width)
 
     def initial_state(self, num_words: int) -> Tensor:

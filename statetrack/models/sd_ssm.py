@@ -35,6 +35,7 @@ from torch.nn import functional
 from statetrack.algebra import Size, TransitionMatrices
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, DenseMixer
+from statetrack.models._layers import LayerNorm
 from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_NORM, BlockSettings, NormKind
@@ -77,7 +78,7 @@ class SDSSMMixer(DenseMixer):
         self.dictionary = nn.Parameter(
             torch.empty(settings.dictionary, state, state).uniform_(-bound, bound)
         )  # [K, N to, N from]
-        self.state_norm = nn.LayerNorm(state)
+        self.state_norm = LayerNorm(state)
         self.outward = Linear(state, width)  # W, w
 
     def initial_state(self, num_words: int) -> Tensor:

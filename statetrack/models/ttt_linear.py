@@ -44,6 +44,7 @@ from statetrack.errors import SettingsError, setting
 from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel, StagedMixer, draw_frame
 from statetrack.models._layers import (
+    LayerNorm,
     Projection,
     Window,
     split_heads,
@@ -114,7 +115,7 @@ class TTTLinearMixer(StagedMixer[TTTState, Tokens]):
         self.first_bias = nn.Parameter(torch.zeros(heads, size))
         self.gain = nn.Parameter(torch.ones(heads, size))
         self.shift = nn.Parameter(torch.zeros(heads, size))
-        self.norm = nn.LayerNorm(width, eps=EPSILON)
+        self.norm = LayerNorm(width, eps=EPSILON)
         self.output = Linear(width, width, bias=False)
         for linear in (self.rate, self.projection.linear, self.output):
             nn.init.normal_(linear.weight, std=0.02)

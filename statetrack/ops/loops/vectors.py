@@ -397,6 +397,17 @@ def store_some(typing: Any, array: Any, offset: Any, count: Any, vector: Any) ->
     return types.void(array, types.int64, types.int64, vector), code
 
 
+@intrinsic
+def keep_some(typing: Any, vector: Any, count: Any) -> Any:
+    """The first `count` numbers of a vector, and zeros."""
+
+    def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
+        zeros = ir.Constant(args[0].type, [0.0] * LANES)
+        return builder.select(_masked(builder, args[1])[1], args[0], zeros)
+
+    return vector(vector, types.int64), code
+
+
 @part
 def add_at(array: Array, offset: int, number: Any) -> None:
     """Add to the number at an offset."""

@@ -1,4 +1,4 @@
-"""Root mean square norms by a loop.
+"""Norms of heads by a loop: root mean square norms, layer norms, and heads of a given length.
 
 N heads, D width.
 """
@@ -18,48 +18,52 @@ from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops, 
 def normalised(
     inputs: Tensor,
     gains: Tensor | None = None,
+    biases: Tensor | None = None,
     *,
     epsilon: float,
-    mean: bool = True,
-    scale: float = 1.0,
+    centred: bool = False,
     largest: float = math.inf,
 ) -> Tensor:
-    """Vectors [..., D] times scale / sqrt(m(x^2) + epsilon), m their mean or sum, and gains.
+    """Vectors [..., D] divided by sqrt(mean(x^2) + epsilon), times gains and plus biases.
 
-    Gains are [D], or [N, D] for vectors [..., N, D]. Vectors with a number above `largest` are
-    scaled down to it before they are squared, and the factor has no gradient.
+    With `centred` their mean is taken off before, as in a layer norm. Gains and biases are [D], or
+    [N, D] for vectors [..., N, D]. Vectors with a number above `largest` are scaled down to it
+    before they are squared, and the factor has no gradient.
     """
-    share = 1 / inputs.shape[-1] if mean else 1.0
-    given = (share, epsilon, largest, scale)
+    given = (centred, 1 / inputs.shape[-1], epsilon, largest, 1.0)
     loop = Loop(partial(_norm_forward, given), partial(_norm_backward, given))
-    if gains is None:
-        return call(inputs.unsqueeze(0), loop, None)[0].squeeze(0)
-    gains = gains.reshape(1, -1, gains.shape[-1])
-    return call(inputs.unsqueeze(0), loop, gains)[0].squeeze(0)
+    affine = [
+        None if part is None else part.reshape(1, -1, part.shape[-1]) for part in (gains, biases)
+    ]
+    return call(inputs.unsqueeze(0), loop, *affine)[0].squeeze(0)
+
+
+Given = tuple[float, ...]
+"""Whether rows are centred; their share, epsilon, the largest number and a scale."""
 
 
 def _norm_forward(
-    given: tuple[float, ...], keep: bool, inputs: Tensor, gains: Tensor | None
+    given: Given, keep: bool, inputs: Tensor, gains: Tensor | None, biases: Tensor | None
 ) -> tuple[Tensor, ...]:
     outputs = inputs.new_empty(inputs.shape)
     numbers, stride, sizes = _as_heads(inputs, gains)
-    loops("norms").norm_forward(numbers, *contiguous(gains), outputs, *sizes, *given, stride, 0)
+    arrays = contiguous(gains, biases, outputs)
+    loops("norms").norm_forward(numbers, *arrays, *sizes, *given, stride, 0)
     return outputs, outputs.new_empty(len(outputs), 0)
 
 
 def _norm_backward(
-    given: tuple[float, ...], tensors: list[Tensor | None], kept: Tensor, by_outputs: Tensor
+    given: Given, tensors: list[Tensor | None], kept: Tensor, by_outputs: Tensor
 ) -> Tensors:
-    inputs, gains = tensors
+    inputs, gains, biases = tensors
     assert inputs is not None
     numbers, stride, sizes = _as_heads(inputs, gains)
+    found = [None if part is None else part.new_zeros(part.shape) for part in (gains, biases)]
     by_inputs = inputs.new_empty(inputs.shape)
-    by_gains = None if gains is None else gains.new_zeros(gains.shape)
-    tensors = [gains, by_outputs, by_inputs, by_gains]
-    arrays = contiguous(*tensors)
+    arrays = contiguous(gains, by_outputs, by_inputs, *found)
     own_stride = sizes[2] * sizes[3]
     loops("norms").norm_backward(numbers, *arrays, *sizes, *given, stride, own_stride, 0)
-    return by_inputs, by_gains
+    return by_inputs, *found
 
 
 def _as_heads(inputs: Tensor, gains: Tensor | None) -> tuple[Any, int, tuple[int, ...]]:
@@ -99,7 +103,7 @@ def _unit_forward(parts: Parts, width: int, keep: bool, rows: Tensor) -> tuple[T
             found = rows.new_empty(*rows.shape[:-1], size)
             sizes = (1, found.numel() // size, size // width, width, 1)
             loops("norms").norm_forward(
-                numbers, nothing, found, *sizes, *_unit(scale), stride, offset
+                numbers, nothing, nothing, found, *sizes, *_unit(scale), stride, offset
             )
             outputs.append(found)
         offset += size
@@ -118,12 +122,12 @@ def _unit_backward(
             by_rows[..., offset : offset + size] = along
         else:
             sizes = (1, along.numel() // size, size // width, width, 1)
-            arrays = (numbers, nothing, along, by_rows, nothing)
+            arrays = (numbers, nothing, along, by_rows, nothing, nothing)
             own = rows.shape[-1]
             loops("norms").norm_backward(*arrays, *sizes, *_unit(scale), stride, own, offset)
         offset += size
     return (by_rows,)
 
 
-def _unit(scale: float) -> tuple[float, ...]:
-    return 1.0, 1e-6, math.inf, scale
+def _unit(scale: float) -> Given:
+    return False, 1.0, 1e-6, math.inf, scale
