@@ -107,10 +107,20 @@ class BlockDiagonal(WithKernel):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Blocks [..., blocks, outputs per block] of inputs [..., D]."""
-        small = max(self.weight.shape[1:]) <= native.LARGEST_BLOCK
-        if small and natively(self.kernel, inputs):
-            return native.block_diagonal(inputs, self.weight)
-        return torch.einsum("...ni,nij->...nj", split_heads(inputs, len(self.weight)), self.weight)
+        return self._product(inputs, self.weight)
+
+    def parts(self, inputs: Tensor, scales: Sequence[float]) -> list[Tensor]:
+        """As many equal parts of each block's outputs, times a number each, joined to [..., D]."""
+        weights = self.weight.chunk(len(scales), -1)
+        return [
+            self._product(inputs, weight if scale == 1 else weight * scale).flatten(-2)
+            for weight, scale in zip(weights, scales, strict=True)
+        ]
+
+    def _product(self, inputs: Tensor, weight: Tensor) -> Tensor:
+        if natively(self.kernel, inputs):
+            return native.block_diagonal(inputs, weight)
+        return torch.einsum("...ni,nij->...nj", split_heads(inputs, len(weight)), weight)
 
 
 def of_unit_length(vectors: Tensor, scale: float = 1.0) -> Tensor:

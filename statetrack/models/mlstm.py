@@ -38,7 +38,7 @@ B batch, T time, D width, E inner width, N heads, K key size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, TypeVar
 
 import torch
@@ -60,7 +60,7 @@ from statetrack.models._layers import (
     small_deviation,
     split_heads,
 )
-from statetrack.models._linear import Linear
+from statetrack.models._linear import Linear, linear_map
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_MLP_KIND, ABOUT_NORM, BlockSettings, MLPKind, NormKind
 from statetrack.ops import (
@@ -149,7 +149,7 @@ class HeadInputs(NamedTuple):
     """The inputs of the recurrence: heads [B, T, N, K], and gates [B, T, N] as logarithms."""
 
     queries: Tensor
-    keys: Tensor
+    keys: Tensor  # divided by sqrt(K)
     values: Tensor
     log_input: Tensor
     log_forget: Tensor
@@ -227,21 +227,29 @@ class MLSTMMixer(AffineMixer[MLSTMState, Terms]):
         return MLSTMState(window, *memory)
 
     def terms(self, inputs: Tensor, window: Window) -> tuple[Terms, Window]:
-        """Queries, keys, values (with a last coordinate of 1) and gates; conv(u) and z."""
+        """Queries, keys, values and gates; conv(u) and z."""
         upper, gate = self.up(inputs).chunk(2, -1)
         seen = upper if upper.dim() == 3 else upper.unsqueeze(1)
         mixed, window = self.convolution.scan(seen, window)
         mixed = mixed if upper.dim() == 3 else mixed.squeeze(1)
-        pair = self.queries_and_keys(mixed)
-        half = pair.shape[-1] // 2
-        parts = pair[..., :half], pair[..., half:], self.values(upper)
-        flat = [part.flatten(-2) for part in parts]
-        log_input, forget = widened(self.gates(torch.cat(flat, -1))).chunk(2, -1)
+        scales = 1.0, (self.inner // self.heads) ** -0.5
+        flat = [*self.queries_and_keys.parts(mixed, scales), self.values(upper).flatten(-2)]
+        log_input, forget = widened(self._gates(flat)).chunk(2, -1)
         queries, keys, values = (split_heads(widened(part), self.heads) for part in flat)
-        values = torch.cat([values, torch.ones_like(values[..., :1])], -1)
-        keys = keys / keys.shape[-1] ** 0.5
         heads = HeadInputs(queries, keys, values, log_input, log_forget(self.forget_kind, forget))
         return (heads, mixed, gate), window
+
+    def _gates(self, parts: Sequence[Tensor]) -> Tensor:
+        """Arguments [..., 2 N] of the gates, of q, k (here over sqrt(K)) and v, [..., E] each."""
+        for_q, for_k, for_v = self.gates.weight.split(self.inner, 1)
+        for_k = for_k * (self.inner // self.heads) ** 0.5
+        queries, keys, values = (
+            linear_map(part, weight, bias, self.kernel)
+            for part, weight, bias in zip(
+                parts, (for_q, for_k, for_v), (self.gates.bias, None, None), strict=True
+            )
+        )
+        return queries + keys + values
 
     def advance(
         self, terms: Terms, memory: tuple[Tensor, Tensor]
@@ -251,7 +259,7 @@ class MLSTMMixer(AffineMixer[MLSTMState, Terms]):
         before = now.log_forget + maxima
         maxima = torch.maximum(before, now.log_input).detach()
         forget, write = torch.exp(before - maxima), torch.exp(now.log_input - maxima)
-        products = now.keys.unsqueeze(-1) * now.values.unsqueeze(-2)
+        products = now.keys.unsqueeze(-1) * with_one(now.values).unsqueeze(-2)
         scaled = forget[..., None, None] * scaled + write[..., None, None] * products
         read = torch.einsum("bnk,bnkv->bnv", now.queries, scaled)
         return normalised(read, maxima), (scaled, maxima)
@@ -300,8 +308,8 @@ def remember(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gated sum of outer products and its normalised reading, chunk by chunk.
 
-    Heads are [B, T, N, size], values with a last coordinate of 1, gates [B, T, N]; gives h
-    [B, T, N, size], and the last [C, n] [B, N, K, K + 1] and m [B, N].
+    Heads are [B, T, N, size], gates [B, T, N]; gives h [B, T, N, size], and the last [C, n]
+    [B, N, K, K + 1] and m [B, N].
     """
     read = []
     for query, key, value, write, forget in _chunks(
@@ -313,6 +321,7 @@ def remember(
         weights = torch.exp(kept - running.unsqueeze(-1))
         carry = torch.exp(carried - running).unsqueeze(-1)
         among = (query @ key.mT) * weights
+        value = with_one(value)
         read.append(normalised(among @ value + carry * (query @ matrices), running))
         last = weights[..., -1, :].unsqueeze(-1)
         matrices = carry[..., -1:, :] * matrices + (key * last).mT @ value
@@ -346,9 +355,14 @@ def remember_by_loop(
     weights = torch.exp(log_input - running)
     log_decays = log_forget + (before - running)
     read, matrices = native.decayed_attention(
-        queries, keys, values, log_decays, matrices, weights=weights
+        queries, keys, values, log_decays, matrices, weights=weights, summed=True
     )
     return normalised(read, running), matrices, running[:, -1]
+
+
+def with_one(values: Tensor) -> Tensor:
+    """Values [..., K] with a last coordinate of 1, by which the normaliser n is a column of C."""
+    return torch.cat([values, torch.ones_like(values[..., :1])], -1)
 
 
 def normalised(read: Tensor, maxima: Tensor) -> Tensor:

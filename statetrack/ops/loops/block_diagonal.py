@@ -1,4 +1,7 @@
-"""Rows times a block-diagonal matrix of small blocks, and the backward pass.
+"""Rows times a block-diagonal matrix, and the backward pass.
+
+Small blocks are joined to larger ones, with zeros between them, whose rows fill vectors: that takes
+more products than there are, and less time.
 
 R replicas, M rows, n blocks, K inputs and J outputs of a block.
 """
@@ -7,51 +10,35 @@ from __future__ import annotations
 
 from statetrack.ops.loops.compiling import loop, part
 from statetrack.ops.loops.counting import least, spaced, up_to
-from statetrack.ops.loops.memory import Array, at, put, release, zeros
-from statetrack.ops.loops.vectors import LANES, load, load_some, padded, splat, store, store_some
-
-ROWS = 16
-"""Rows that are in the fastest memory together."""
-
-
-@part
-def _packed(blocks: Array, lane: int, n: int, K: int, J: int, turned: bool, found: Array) -> None:
-    """The rows of a replica's blocks [n, K, J], or the columns, each in whole vectors."""
-    P, Q = padded(J), padded(K)
-    for block in up_to(n):
-        for i in up_to(K):
-            for j in up_to(J):
-                number = at(blocks, ((lane * n + block) * K + i) * J + j)
-                if turned:
-                    put(found, (block * J + j) * Q + i, number)
-                else:
-                    put(found, (block * K + i) * P + j, number)
+from statetrack.ops.loops.memory import Array, at, empty, put, release
+from statetrack.ops.loops.panels import pack_rows
+from statetrack.ops.loops.rows import BLOCK, GROUP, map_rows, outer_products
+from statetrack.ops.loops.vectors import LANES, padded
 
 
 @part
-def _multiplied(
-    row: Array, place: int, packed: Array, n: int, K: int, J: int, results: Array, own: int
+def _joined(n: int, K: int, J: int) -> int:
+    """How many blocks are joined to one."""
+    size = K if K > J else J
+    return 1 if size >= LANES else least(n, LANES // size)
+
+
+@part
+def _join(
+    blocks: Array, place: int, count: int, K: int, J: int, turned: bool, matrix: Array
 ) -> None:
-    """A row [n, K] times packed blocks, from a place of the results on.
-
-    Vectors reach beyond the J results of a block, into those of the next one, which are written
-    after them; behind the last there must be room.
-    """
-    P = padded(J)
-    for block in up_to(n):
-        for j in spaced(0, J, LANES):
-            summed = splat(results.dtype.type(0))
-            for i in up_to(K):
-                number = at(row, place + block * K + i)
-                summed = summed + number * load(packed, (block * K + i) * P + j)
-            store(results, own + block * J + j, summed)
-
-
-@part
-def _copied(rows: Array, place: int, size: int, found: Array, own: int) -> None:
-    for i in spaced(0, size, LANES):
-        count = least(LANES, size - i)
-        store_some(found, own + i, count, load_some(rows, place + i, count))
+    """Some blocks [K, J] as one matrix of rows without gaps, or its transpose."""
+    height, width = (count * J, count * K) if turned else (count * K, count * J)
+    for i in spaced(0, height * width, 1):
+        put(matrix, i, blocks.dtype.type(0))
+    for block in up_to(count):
+        for k in up_to(K):
+            for j in up_to(J):
+                number = at(blocks, place + (block * K + k) * J + j)
+                if turned:
+                    put(matrix, (block * J + j) * width + block * K + k, number)
+                else:
+                    put(matrix, (block * K + k) * width + block * J + j, number)
 
 
 @loop
@@ -59,6 +46,7 @@ def block_forward(
     inputs: Array,
     blocks: Array,
     outputs: Array,
+    nothing: Array,
     R: int,
     M: int,
     n: int,
@@ -67,13 +55,21 @@ def block_forward(
     stride: int,
 ) -> None:
     """Rows [R, M, n, K], which have a stride, times blocks [R, n, K, J]: [R, M, n, J]."""
-    packed, results = zeros(outputs, (n * K * padded(J), n * J + LANES))
+    joined = _joined(n, K, J)
+    height, width = joined * K, joined * J
+    matrix, panels, sums = empty(
+        outputs, (height * width, height * padded(width), GROUP * padded(width))
+    )
     for lane in up_to(R):
-        _packed(blocks, lane, n, K, J, False, packed)
-        for row in spaced(lane * M, lane * M + M, 1):
-            _multiplied(inputs, row * stride, packed, n, K, J, results, 0)
-            _copied(results, 0, n * J, outputs, row * n * J)
-    release(packed)
+        for block in spaced(0, n, joined):
+            count = least(joined, n - block)
+            H, G = count * K, count * J
+            _join(blocks, (lane * n + block) * K * J, count, K, J, False, matrix)
+            pack_rows(matrix, 0, 1, H, G, panels)
+            rows = inputs, lane * M * stride + block * K, stride
+            found = outputs, lane * M * n * J + block * J, n * J
+            map_rows(rows, (M, H, G), (panels, 0), (nothing, 0), found, sums)
+    release(matrix)
 
 
 @loop
@@ -83,6 +79,7 @@ def block_backward(
     by_outputs: Array,
     by_inputs: Array,
     by_blocks: Array,
+    nothing: Array,
     R: int,
     M: int,
     n: int,
@@ -91,33 +88,28 @@ def block_backward(
     stride: int,
 ) -> None:
     """The gradients."""
-    zero, P = by_outputs.dtype.type(0), padded(J)
-    width = n * J + LANES
-    turned, results, wanted, sums = zeros(
-        by_outputs, (n * J * padded(K), n * K + LANES, ROWS * width, n * K * P)
+    joined = _joined(n, K, J)
+    height, width = joined * K, joined * J
+    P, Q = padded(height), padded(width)
+    matrix, panels, sums, packed, grown = empty(
+        by_outputs, (height * width, width * P, GROUP * P, BLOCK * (Q + LANES), height * Q)
     )
     for lane in up_to(R):
-        _packed(blocks, lane, n, K, J, True, turned)
-        for place in spaced(0, n * K * P, LANES):
-            store(sums, place, splat(zero))
-        for start in spaced(lane * M, lane * M + M, ROWS):
-            count = least(ROWS, lane * M + M - start)
-            for t in up_to(count):
-                row = start + t
-                _copied(by_outputs, row * n * J, n * J, wanted, t * width)
-                _multiplied(wanted, t * width, turned, n, J, K, results, 0)
-                _copied(results, 0, n * K, by_inputs, row * n * K)
-            for block in up_to(n):
-                for i in up_to(K):
-                    for j in spaced(0, J, LANES):
-                        place = (block * K + i) * P + j
-                        summed = load(sums, place)
-                        for t in up_to(count):
-                            number = at(inputs, (start + t) * stride + block * K + i)
-                            summed = summed + number * load(wanted, t * width + block * J + j)
-                        store(sums, place, summed)
-        for i in up_to(n * K):
-            for j in spaced(0, J, LANES):
-                own = (lane * n * K + i) * J + j
-                store_some(by_blocks, own, least(LANES, J - j), load(sums, i * P + j))
-    release(turned)
+        for block in spaced(0, n, joined):
+            count, own = least(joined, n - block), (lane * n + block) * K * J
+            H, G = count * K, count * J
+            _join(blocks, own, count, K, J, True, matrix)
+            pack_rows(matrix, 0, 1, G, H, panels)
+            wanted = by_outputs, lane * M * n * J + block * J, n * J
+            found = by_inputs, lane * M * n * K + block * K, n * K
+            map_rows(wanted, (M, G, H), (panels, 0), (nothing, 0), found, sums)
+            for i in up_to(H * G):
+                put(matrix, i, matrix.dtype.type(0))
+            rows = inputs, lane * M * stride + block * K, stride
+            outer_products(rows, wanted, (M, G, H), (matrix, 0, G), (packed, grown))
+            for each in up_to(count):
+                for k in up_to(K):
+                    for j in up_to(J):
+                        number = at(matrix, (each * K + k) * G + each * J + j)
+                        put(by_blocks, own + (each * K + k) * J + j, number)
+    release(matrix)

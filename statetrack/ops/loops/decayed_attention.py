@@ -9,8 +9,10 @@ With a(s, t) = a_{s+1} + .. + a_t, inside a chunk that begins after S_0,
 than updates of the state one by one. A first state of zeros is not read, and what nobody wants,
 such as a last state, is not computed.
 
-W words, T time, N heads, M heads of keys (N, or 1 for all), K key size, V value size, G gates of a
-head (1 or 0), B words with first states.
+Values may lack a last column, which is then one of ones: what reads it is the sum of the weights.
+
+W words, T time, N heads, M heads of keys (N, or 1 for all), K key size, U size of the values that
+are given, V value size (U or U + 1), G gates of a head (1 or 0), B words with first states.
 """
 
 from __future__ import annotations
@@ -112,19 +114,35 @@ def _add_scaled(
     factors: Array,
     first: int,
     length: int,
+    width: int,
     size: int,
     found: Array,
     own: int,
     own_stride: int,
 ) -> None:
-    """Padded rows [length, size] times factors, added to rows of `found`."""
+    """Rows [length, size] of a width times factors, added to rows of `found`."""
     for t in up_to(length):
         factor = at(factors, first + t)
         for i in spaced(0, size, LANES):
             count = least(LANES, size - i)
             to = own + t * own_stride + i
-            part = load_some(found, to, count) + factor * load(rows, t * padded(size) + i)
+            part = load_some(found, to, count) + factor * load(rows, t * width + i)
             store_some(found, to, count, part)
+
+
+@part
+def _add_columns(
+    rows: Array, length: int, size: int, found: Array, place: int, stride: int, added: bool
+) -> None:
+    """The sums of columns of padded rows [length, size], or added to numbers a stride apart."""
+    for i in spaced(0, size, LANES):
+        summed = splat(rows.dtype.type(0))
+        for t in up_to(length):
+            summed = summed + load(rows, t * padded(size) + i)
+        store(rows, i, summed)
+        for k in spaced(i, least(size, i + LANES), 1):
+            to = place + k * stride
+            put(found, to, at(rows, k) + (at(found, to) if added else rows.dtype.type(0)))
 
 
 @loop
@@ -143,6 +161,7 @@ def decayed_forward(
     N: int,
     M: int,
     K: int,
+    U: int,
     V: int,
     G: int,
     B: int,
@@ -187,7 +206,7 @@ def decayed_forward(
             for head in up_to(N):
                 shared = head * K if M > 1 else 0
                 query, key = row * strides[0] + shared, row * strides[1] + shared
-                value, output = row * strides[2] + head * V, (row * N + head) * V
+                value, output = row * strides[2] + head * U, (row * N + head) * V
                 if head == 0 or M > 1:
                     turned(keys, key, strides[1], length, K, turned_keys, LANES)
                     multiply(
@@ -204,11 +223,13 @@ def decayed_forward(
                 for t in up_to(length):
                     weight = load(decays, t * LANES) * load(scores, t * LANES)
                     keep_first(weights, t * LANES, t + 1, weight)
+                    if U < V:
+                        put(outputs, output + t * N * V + U, total(load(weights, t * LANES)))
                 multiply(
                     (weights, 0, LANES, 1),
                     (values, value, strides[2]),
                     (outputs, output, N * V),
-                    (length, length, V),
+                    (length, length, U),
                     UP_TO,
                     False,
                 )
@@ -221,7 +242,7 @@ def decayed_forward(
                         ALL,
                         False,
                     )
-                    _add_scaled(read, since, 0, length, V, outputs, output, N * V)
+                    _add_scaled(read, since, 0, length, P, V, outputs, output, N * V)
                 if exists(last) or start + length < T:
                     end = (length - 1) * LANES
                     _scaled(keys, key, strides[1], decays, end, length, K, decayed)
@@ -233,10 +254,12 @@ def decayed_forward(
                         (decayed, 0, 1, Q),
                         (values, value, strides[2]),
                         (state, head * K * P, P),
-                        (K, length, V),
+                        (K, length, U),
                         ALL,
                         held,
                     )
+                    if U < V:
+                        _add_columns(decayed, length, K, state, head * K * P + U, P, held)
             held = True
         if exists(last):
             for row in up_to(N * K):
@@ -268,6 +291,7 @@ def decayed_backward(
     N: int,
     M: int,
     K: int,
+    U: int,
     V: int,
     G: int,
     B: int,
@@ -303,7 +327,7 @@ def decayed_backward(
             N * V * Q,
             V * Q,
             K * LANES,
-            V * LANES,
+            U * LANES,
             CHUNK * LANES,
             CHUNK * LANES,
             CHUNK * LANES,
@@ -336,8 +360,8 @@ def decayed_backward(
             for head in up_to(N):
                 shared = head * K if M > 1 else 0
                 query, key = row * strides[0] + shared, row * strides[1] + shared
-                value, output = row * strides[2] + head * V, (row * N + head) * V
-                to_query = row * M * K + shared
+                value, output = row * strides[2] + head * U, (row * N + head) * V
+                to_query, to_value = row * M * K + shared, (row * N + head) * U
                 if head == 0 or M > 1:
                     turned(keys, key, strides[1], length, K, turned_keys, LANES)
                     multiply(
@@ -353,15 +377,19 @@ def decayed_backward(
                 gates = (log_gates, row * strides[3] + head, strides[3])
                 written = (writes, row * strides[4] + head, strides[4])
                 _decays(gates, written, length, G, plain, decays, since)
-                turned(values, value, strides[2], length, V, turned_values, LANES)
+                turned(values, value, strides[2], length, U, turned_values, LANES)
                 multiply(
                     (by_outputs, output, N * V, 1),
                     (turned_values, 0, LANES),
                     (by_weights, 0, LANES),
-                    (length, V, LANES),
+                    (length, U, LANES),
                     ALL,
                     False,
                 )
+                if U < V:
+                    for t in up_to(length):
+                        by_sum = splat(at(by_outputs, output + t * N * V + U))
+                        store(by_weights, t * LANES, load(by_weights, t * LANES) + by_sum)
                 by_write = splat(zero)
                 if exists(writes):
                     for t in up_to(length):
@@ -378,8 +406,8 @@ def decayed_backward(
                 multiply(
                     (weights, 0, 1, LANES),
                     (by_outputs, output, N * V),
-                    (by_values, output, N * V),
-                    (length, length, V),
+                    (by_values, to_value, N * U),
+                    (length, length, U),
                     FROM,
                     False,
                 )
@@ -416,16 +444,21 @@ def decayed_backward(
                         ALL,
                         False,
                     )
-                    _add_scaled(by_value, decays, end, length, V, by_values, output, N * V)
+                    _add_scaled(by_value, decays, end, length, P, U, by_values, to_value, N * U)
                     multiply(
                         (values, value, strides[2], 1),
                         (turned_adjoint, head * V * Q, Q),
                         (by_key, 0, Q),
-                        (length, V, Q),
+                        (length, U, Q),
                         ALL,
                         False,
                     )
-                    _add_scaled(by_key, decays, end, length, K, by_keys, to_query, M * K)
+                    if U < V:
+                        for i in spaced(0, Q, LANES):
+                            by_norm = load(turned_adjoint, (head * V + U) * Q + i)
+                            for t in up_to(length):
+                                store(by_key, t * Q + i, load(by_key, t * Q + i) + by_norm)
+                    _add_scaled(by_key, decays, end, length, Q, K, by_keys, to_query, M * K)
                 if held or needed:
                     _scaled(by_outputs, output, N * V, since, 0, length, V, wanted)
                 if held:

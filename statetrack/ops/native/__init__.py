@@ -13,7 +13,6 @@ from statetrack.ops.native.attention import additive_attention as additive_atten
 from statetrack.ops.native.attention import decayed_attention as decayed_attention
 from statetrack.ops.native.attention import gated_attention as gated_attention
 from statetrack.ops.native.attention import replacing_attention as replacing_attention
-from statetrack.ops.native.block_diagonal import LARGEST_BLOCK as LARGEST_BLOCK
 from statetrack.ops.native.block_diagonal import block_diagonal as block_diagonal
 from statetrack.ops.native.by_symbol import read_by_blocks as read_by_blocks
 from statetrack.ops.native.by_symbol import read_by_factors as read_by_factors
@@ -41,7 +40,6 @@ from statetrack.ops.native.softmax_attention import LONGEST_ATTENDED as LONGEST_
 from statetrack.ops.native.softmax_attention import softmax_attention as softmax_attention
 
 __all__ = [
-    "LARGEST_BLOCK",
     "LEAST_ROWS",
     "LONGEST_ATTENDED",
     "additive_attention",

@@ -6,6 +6,7 @@ B batch, T time, N heads, K key size, V value size.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from torch import Tensor
 
@@ -29,12 +30,15 @@ def decayed_attention(
     state: Tensor,
     *,
     weights: Tensor | None = None,
+    summed: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """S_t = exp(a_t) S_{t-1} + w_t k_t v_t^T, read as S_t^T q_t; log_decays, weights [B, T, N].
 
-    Queries and keys can be [B, T, 1, K], the same for every head. No weights are ones.
+    Queries and keys can be [B, T, 1, K], the same for every head. No weights are ones. With
+    `summed` a 1 is added behind each value.
     """
-    outputs, last = call(state, _DECAYED, queries, keys, values, log_decays, weights)
+    loop = _SUMMED if summed else _DECAYED
+    outputs, last = call(state, loop, queries, keys, values, log_decays, weights)
     return outputs, last
 
 
@@ -67,9 +71,9 @@ def _attention(state: Tensor, *sequences: Tensor | None) -> tuple[Tensor, Tensor
     return outputs, last
 
 
-def _decayed_sizes(sequences: Sequence[Tensor | None]) -> tuple[int, ...]:
-    *sizes, _ = _attention_sizes(sequences)
-    return *sizes, 0 if sequences[3] is None else 1
+def _decayed_sizes(ones: int, sequences: Sequence[Tensor | None]) -> tuple[int, ...]:
+    *sizes, size, _ = _attention_sizes(sequences)
+    return *sizes, size, size + ones, 0 if sequences[3] is None else 1
 
 
 def _attention_sizes(sequences: Sequence[Tensor | None]) -> tuple[int, ...]:
@@ -86,6 +90,9 @@ def _rows_removed(sequences: Sequence[Tensor | None]) -> int:
 
 
 _ATTENTION = matrix_loop("attention", "attention", _attention_sizes, _rows_removed)
-_DECAYED = matrix_loop(
-    "decayed_attention", "decayed", _decayed_sizes, lambda sequences: 0, adds=False
+_DECAYED, _SUMMED = (
+    matrix_loop(
+        "decayed_attention", "decayed", partial(_decayed_sizes, ones), lambda _: 0, adds=False
+    )
+    for ones in (0, 1)
 )

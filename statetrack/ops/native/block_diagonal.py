@@ -9,9 +9,6 @@ from torch import Tensor
 
 from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops, rows_of
 
-LARGEST_BLOCK = 32
-"""Inputs and outputs of a block up to which the loop is meant."""
-
 
 def block_diagonal(inputs: Tensor, blocks: Tensor) -> Tensor:
     """Vectors [..., n K] times blocks [n, K, J], each its own part: [..., n, J]."""
@@ -22,7 +19,8 @@ def _block_forward(keep: bool, inputs: Tensor, blocks: Tensor) -> tuple[Tensor, 
     outputs = inputs.new_empty(*inputs.shape[:-1], blocks.shape[1], blocks.shape[3])
     numbers, stride = rows_of(inputs, inputs.dim() - 1)
     sizes = _block_sizes(inputs, blocks)
-    loops("block_diagonal").block_forward(numbers, blocks.contiguous(), outputs, *sizes, stride)
+    arrays = blocks.contiguous(), outputs, None
+    loops("block_diagonal").block_forward(numbers, *arrays, *sizes, stride)
     return outputs, outputs.new_empty(len(outputs), 0)
 
 
@@ -32,7 +30,7 @@ def _block_backward(given: list[Tensor], kept: Tensor, by_outputs: Tensor) -> Te
     found = [part.new_empty(part.shape) for part in given]
     arrays = contiguous(blocks, by_outputs, *found)
     sizes = _block_sizes(inputs, blocks)
-    loops("block_diagonal").block_backward(numbers, *arrays, *sizes, stride)
+    loops("block_diagonal").block_backward(numbers, *arrays, None, *sizes, stride)
     return tuple(found)
 
 

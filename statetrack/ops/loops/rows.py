@@ -1,0 +1,77 @@
+"""Products of many rows: with weights in panels, and with other rows, summed over all of them.
+
+M rows, K inputs, N outputs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from statetrack.ops.loops.compiling import part
+from statetrack.ops.loops.counting import least, spaced, up_to
+from statetrack.ops.loops.memory import Array, exists
+from statetrack.ops.loops.panels import add_rows
+from statetrack.ops.loops.tiles import add_products
+from statetrack.ops.loops.vectors import LANES, load, load_some, padded, splat, store, store_some
+
+GROUP = 32
+"""Rows whose products with weights are taken at once."""
+
+BLOCK = 128
+"""Rows whose outer products are added up before they are added to those of others."""
+
+
+@part
+def map_rows(rows: Any, sizes: Any, panels: Any, biases: Any, found: Any, sums: Array) -> None:
+    """Rows [M, K] times panels [N / LANES, K, LANES], plus biases [N] unless there are none.
+
+    Rows and what is found are an array, a place and a stride, panels and biases an array and a
+    place. Sizes are M, K, N. There is room for `GROUP` padded rows of sums.
+    """
+    (numbers, place, stride), (weights, begin), (added, bias) = rows, panels, biases
+    (M, K, N), (results, to, width) = sizes, found
+    P = padded(N)
+    zero = splat(sums.dtype.type(0))
+    for start in spaced(0, M, GROUP):
+        count = least(GROUP, M - start)
+        array, own, step = sums, 0, P
+        if N == P:
+            array, own, step = results, to + start * width, width
+        for i in spaced(0, N, LANES):
+            first = zero
+            if exists(added):
+                first = load_some(added, bias + i, least(LANES, N - i))
+            for row in up_to(count):
+                store(array, own + row * step + i, first)
+        left = numbers, place + start * stride, stride, 1
+        right = weights, begin, K * LANES, LANES
+        add_products(left, right, (count, K, P // LANES), (array, own, step))
+        if N < P:
+            for row in up_to(count):
+                for i in spaced(0, N, LANES):
+                    part = load(sums, row * P + i)
+                    store_some(results, to + (start + row) * width + i, least(LANES, N - i), part)
+
+
+@part
+def outer_products(left: Any, right: Any, sizes: Any, found: Any, room: Any) -> None:
+    """Add the sum over rows [M, N] and [M, K] of their outer products to numbers [N, K].
+
+    Rows and numbers are an array, a place and a stride. Sizes are M, K, N. There is room for
+    `BLOCK` rows of padded K and `LANES` numbers, and for N padded rows.
+    """
+    (wanted, own, width), (rows, place, stride), (M, K, N) = left, right, sizes
+    (sums, to, step), (packed, grown) = found, room
+    P = padded(K)
+    zero = splat(packed.dtype.type(0))
+    for start in spaced(0, M, BLOCK):
+        count = least(BLOCK, M - start)
+        for row in up_to(count):
+            for i in spaced(0, K, LANES):
+                part = load_some(rows, place + (start + row) * stride + i, least(LANES, K - i))
+                store(packed, row * (P + LANES) + i, part)
+        for i in spaced(0, N * P, LANES):
+            store(grown, i, zero)
+        numbers, vectors = (wanted, own + start * width, 1, width), (packed, 0, LANES, P + LANES)
+        add_products(numbers, vectors, (N, count, P // LANES), (grown, 0, P))
+        add_rows(grown, N, K, P, sums, to, step)
