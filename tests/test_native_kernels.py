@@ -25,10 +25,11 @@ from torch.nn import functional
 
 from statetrack import ops
 from statetrack.errors import SettingsError
-from statetrack.models import MODELS, RecurrentModel, SequenceModel, transformer
+from statetrack.models import MODELS, RecurrentModel, SequenceModel, mlstm, transformer
 from statetrack.models._layers import (
     LARGEST_SQUARED,
     ShortConvolution,
+    gated,
     queries_keys_values,
     rms_norm,
     scaled_down,
@@ -489,15 +490,33 @@ def test_selective_diagonal(shape, signed, dtype, mapped) -> None:
 
 
 @few
-@given(st.tuples(small, small, sizes), dtypes, st.lists(st.booleans(), min_size=2, max_size=2))
-def test_gates(shape, dtype, mapped) -> None:
-    inputs = [normal(*shape, dtype=dtype), 3 * normal(*shape, dtype=dtype)]
+@given(st.tuples(small, small, sizes), dtypes, st.tuples(*[st.booleans()] * 2))
+def test_the_normaliser_of_an_mlstm(shape, dtype, mapped) -> None:
+    *leading, size = shape
+    read, maxima = normal(*leading, size + 1, dtype=dtype), normal(*leading, dtype=dtype)
 
-    def by_torch(inputs, gates):
-        return inputs * functional.silu(gates)
+    def by_loop(read, maxima):  # maxima have no gradient
+        return native.divided(read, maxima.detach(), mlstm.EPSILON) + 0 * maxima.sum()
+
+    def by_torch(read, maxima):
+        return mlstm.normalised(read, maxima.detach()) + 0 * maxima.sum()
+
+    assert_same(by_torch, by_loop, [read, maxima])
+    assert_same_mapped(by_torch, by_loop, [read, maxima], mapped)
+
+
+@few
+@given(st.tuples(small, small, sizes), st.booleans(), dtypes, st.tuples(*[st.booleans()] * 4))
+def test_gates(shape, added, dtype, mapped) -> None:
+    inputs = [normal(*shape, dtype=dtype), 3 * normal(*shape, dtype=dtype)]
+    if added:
+        inputs += [normal(*shape, dtype=dtype), normal(shape[-1], dtype=dtype)]
+
+    def by_torch(*inputs):
+        return gated(*inputs)
 
     assert_same(by_torch, native.gated, inputs)
-    assert_same_mapped(by_torch, native.gated, inputs, mapped)
+    assert_same_mapped(by_torch, native.gated, inputs, mapped[: len(inputs)])
 
 
 @few

@@ -149,10 +149,20 @@ def queries_keys_values(
     return queries, keys, values
 
 
-def gated(inputs: Tensor, gates: Tensor, *, kernel: KernelChoice = "torch") -> Tensor:
-    """Inputs [..., D] times silu of gates [..., D]."""
-    if inputs.dtype == gates.dtype and natively(kernel, inputs):
-        return native.gated(inputs, gates)
+def gated(
+    inputs: Tensor,
+    gates: Tensor,
+    others: Tensor | None = None,
+    scales: Tensor | None = None,
+    *,
+    kernel: KernelChoice = "torch",
+) -> Tensor:
+    """Inputs [..., D], plus others times scales [D] if there are any, times silu of gates."""
+    same = gates.dtype == inputs.dtype and (others is None or others.dtype == inputs.dtype)
+    if same and natively(kernel, inputs):
+        return native.gated(inputs, gates, others, scales)
+    if others is not None and scales is not None:
+        inputs = inputs + scales * others
     return inputs * functional.silu(gates)
 
 

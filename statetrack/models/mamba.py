@@ -166,7 +166,7 @@ class SelectiveMixer(AffineMixer[tuple[Window, Tensor], Terms]):
     def finish(self, read: Tensor, terms: Terms, inputs: Tensor) -> Tensor:
         """W_o ((read + D * u) * silu(z))."""
         _, x, gate = terms
-        return through(self.outward, gated(read + self.skip * x, gate, kernel=self.kernel))
+        return through(self.outward, gated(read, gate, x, self.skip, kernel=self.kernel))
 
 
 class MambaMixer(SelectiveMixer):

@@ -151,8 +151,10 @@ class Mamba2Mixer(AffineMixer[tuple[Window, Tensor], Mamba2Terms]):
 
     def finish(self, read: Tensor, terms: Mamba2Terms, inputs: Tensor) -> Tensor:
         """With D x, gated, normalised and mapped."""
-        outputs = (read + self.skip.unsqueeze(-1) * terms.x).flatten(-2)
-        return through(self.outward, self.norm(gated(outputs, terms.gate, kernel=self.kernel)))
+        read, x = read.flatten(-2), terms.x.flatten(-2)
+        skip = self.skip.repeat_interleave(self.head_shape[1])
+        outputs = gated(read, terms.gate, x, skip, kernel=self.kernel)
+        return through(self.outward, self.norm(outputs))
 
 
 @MODELS.register("mamba2")

@@ -282,8 +282,8 @@ class MLSTMMixer(AffineMixer[MLSTMState, Terms]):
     def finish(self, read: Tensor, terms: Terms, inputs: Tensor) -> Tensor:
         """W_o ((norm(h) + s * conv(u)) * silu(z))."""
         _, mixed, gate = terms
-        hidden = self.norm(read) + self.skip * mixed
-        return through(self.down, gated(hidden, gate, kernel=self.kernel))
+        hidden = gated(self.norm(read), gate, mixed, self.skip, kernel=self.kernel)
+        return through(self.down, hidden)
 
 
 @MODELS.register("mlstm")
@@ -357,7 +357,7 @@ def remember_by_loop(
     read, matrices = native.decayed_attention(
         queries, keys, values, log_decays, matrices, weights=weights, summed=True
     )
-    return normalised(read, running), matrices, running[:, -1]
+    return native.divided(read, running, EPSILON), matrices, running[:, -1]
 
 
 def with_one(values: Tensor) -> Tensor:

@@ -29,6 +29,7 @@ from statetrack.ops.native.linear import linear as linear
 from statetrack.ops.native.matrix_network import matrix_network as matrix_network
 from statetrack.ops.native.matrix_states import reads_whole_words as reads_whole_words
 from statetrack.ops.native.matrix_states import whole_words as whole_words
+from statetrack.ops.native.normaliser import divided as divided
 from statetrack.ops.native.norms import normalised as normalised
 from statetrack.ops.native.norms import unit_parts as unit_parts
 from statetrack.ops.native.rotations import rotated as rotated
@@ -47,6 +48,7 @@ __all__ = [
     "convolution",
     "decayed_attention",
     "delta_rule",
+    "divided",
     "gated",
     "gated_attention",
     "gated_diagonal",

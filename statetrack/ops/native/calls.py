@@ -130,13 +130,13 @@ class _Loop(torch.autograd.Function):
         *inputs: Tensor | None,
     ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
         size = info.batch_size
-        together = [
-            None if part is None else join_lanes(part, mapped, size, 0)
-            for part, mapped in zip(inputs, in_dims[2:], strict=True)
-        ]
         first = inputs[0]
-        if loop.repeats and in_dims[2] is None and first is not None and not first.requires_grad:
-            together[0] = first
+        plain = first is not None and in_dims[2] is None and not first.requires_grad
+        repeated = loop.repeats and plain
+        together = [
+            part if part is None or number < repeated else join_lanes(part, mapped, size, 0)
+            for number, (part, mapped) in enumerate(zip(inputs, in_dims[2:], strict=True))
+        ]
         results = apply(_Loop, loop, differentiable, *together)
         return tuple(part.unflatten(0, (size, -1)) for part in results), (0,) * len(results)
 
