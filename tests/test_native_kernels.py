@@ -688,7 +688,7 @@ def test_root_mean_square(leading, width, gains, magnitude, dtype, mapped) -> No
 @few
 @given(
     st.lists(small, max_size=3),
-    sizes,
+    st.sampled_from([5, 16, 17, 33]),  # of one or two numbers hardly anything is left but rounding
     st.booleans(),
     st.sampled_from([1e-3, 1.0, 1e12]),
     dtypes,
