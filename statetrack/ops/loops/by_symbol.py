@@ -16,6 +16,7 @@ from typing import Any
 from statetrack.ops.loops.compiling import loop, part
 from statetrack.ops.loops.counting import spaced, up_to
 from statetrack.ops.loops.memory import Array, at, empty, put, release, smallest
+from statetrack.ops.loops.tiles import add_products_of_rows, add_products_of_terms
 from statetrack.ops.loops.vectors import LANES, load, splat, store, total
 
 # --- rows ---
@@ -121,54 +122,11 @@ def _products(
 
     The row of word w is at `place` + w N, and its product is written at `to` + w N.
     """
-    n = begin
-    while n + 4 <= end:
-        w0, w1 = at(words, n) * N, at(words, n + 1) * N
-        w2, w3 = at(words, n + 2) * N, at(words, n + 3) * N
+    for n in spaced(begin, end, 1):
         for column in spaced(0, N, LANES):
-            p0, p1, p2, p3 = _zeros(out), _zeros(out), _zeros(out), _zeros(out)
-            for k in up_to(N):
-                factors = load(matrix, first + k * N + column)
-                p0 = p0 + at(rows, place + w0 + k) * factors
-                p1 = p1 + at(rows, place + w1 + k) * factors
-                p2 = p2 + at(rows, place + w2 + k) * factors
-                p3 = p3 + at(rows, place + w3 + k) * factors
-            store(out, to + w0 + column, p0)
-            store(out, to + w1 + column, p1)
-            store(out, to + w2 + column, p2)
-            store(out, to + w3 + column, p3)
-        n += 4
-    for one in spaced(n, end, 1):
-        word = at(words, one) * N
-        for column in spaced(0, N, LANES):
-            product = _zeros(out)
-            for k in up_to(N):
-                factors = load(matrix, first + k * N + column)
-                product = product + at(rows, place + word + k) * factors
-            store(out, to + word + column, product)
-
-
-@part
-def _add_outer_products(
-    left: Array, right: Array, places: Array, begin: int, end: int, N: int, sums: Array, to: int
-) -> None:
-    """Add to a matrix [N, N] the sum of left^T right over rows, which are at pairs of places."""
-    for row in spaced(0, N, 4):
-        for column in spaced(0, N, LANES):
-            place = to + row * N + column
-            s0, s1 = load(sums, place), load(sums, place + N)
-            s2, s3 = load(sums, place + 2 * N), load(sums, place + 3 * N)
-            for n in spaced(begin, end, 1):
-                own = at(places, 2 * n) + row
-                factors = load(right, at(places, 2 * n + 1) + column)
-                s0 = s0 + at(left, own) * factors
-                s1 = s1 + at(left, own + 1) * factors
-                s2 = s2 + at(left, own + 2) * factors
-                s3 = s3 + at(left, own + 3) * factors
-            store(sums, place, s0)
-            store(sums, place + N, s1)
-            store(sums, place + 2 * N, s2)
-            store(sums, place + 3 * N, s3)
+            store(out, to + at(words, n) * N + column, _zeros(out))
+    left, right = (rows, place, N, 1), (matrix, first, LANES, N)
+    add_products_of_rows(left, right, (N, N // LANES), (out, to, N), (words, begin, end))
 
 
 # --- matrices ---
@@ -289,7 +247,9 @@ def matrices_backward(
         _place_positions(keys, every, found, V, starts, order, places, N, base)
         for symbol in up_to(V):
             begin, end, to = at(starts, symbol), at(starts, symbol + 1), (lane * V + symbol) * N * N
-            _add_outer_products(adjoints, states, places, begin, end, N, by_matrices, to)
+            of_symbol = N, end - begin, N // LANES
+            summed = by_matrices, to, N
+            add_products_of_terms((adjoints, 1), (states,), of_symbol, summed, (places, 2 * begin))
     release(adjoints)
     release(keys)
 
@@ -427,7 +387,8 @@ def factors_backward(
                     row = at(words, word) * N
                     for n in spaced(0, N, LANES):
                         store(by_first, lane * B * N + row + n, load(adjoints, row + n))
-        _add_outer_products(adjoints, kept, places, 0, found, N, by_core, lane * N * N)
+        of_core, summed = (N, found, N // LANES), (by_core, lane * N * N, N)
+        add_products_of_terms((adjoints, 1), (kept,), of_core, summed, (places, 0))
     release(adjoints)
     release(words)
 

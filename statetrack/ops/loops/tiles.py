@@ -6,7 +6,7 @@ Terms are added in their order, whatever the size of a tile, so all sizes give t
 from __future__ import annotations
 
 import platform
-from typing import Any
+from typing import Any, Literal
 
 import numba
 from llvmlite import binding, ir
@@ -54,27 +54,45 @@ def at_once(rows: int, vectors: int, bytes_each: int) -> tuple[int, int]:
     return max(fitting, key=lambda tile: (tile[0] * tile[1], tile[0]), default=(1, 1))
 
 
-def _tile(rows: int, vectors: int) -> Any:
-    """A function for loops that does what `add_products` does, for these rows and vectors."""
+def _tile(rows: int, vectors: int, gathered: Literal["rows", "terms"] | None = None) -> Any:
+    """A function for loops that does what `add_products` does, for these rows and vectors.
+
+    With rows or terms that are gathered it has two more arguments: an array of whole numbers, and
+    of rows the place of the first and of the last number. Rows have these numbers in place of 0, 1,
+    .., the last one for all that are missing. Terms have pairs of them, which are added to the
+    places of the left and of the right side.
+    """
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        dtype = signature.args[0].types[0].dtype
+        most_rows, most_vectors = at_once(rows, vectors, dtype.bitwidth // 8)
+        for row in range(0, rows, most_rows):
+            for vector in range(0, vectors, most_vectors):
+                of_rows = range(row, min(rows, row + most_rows))
+                of_vectors = range(vector, min(vectors, vector + most_vectors))
+                _add_products(builder, dtype, of_rows, of_vectors, args, gathered)
+        return context.get_dummy_value()
+
+    if gathered is None:
+
+        @intrinsic
+        def multiply(typing: Any, left: Any, right: Any, terms: Any, sums: Any) -> Any:
+            return types.void(left, right, terms, sums), code
+
+        return multiply
 
     @intrinsic
-    def multiply(typing: Any, left: Any, right: Any, terms: Any, sums: Any) -> Any:
-        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            dtype = left.types[0].dtype
-            most_rows, most_vectors = at_once(rows, vectors, dtype.bitwidth // 8)
-            for row in range(0, rows, most_rows):
-                for vector in range(0, vectors, most_vectors):
-                    of_rows = range(row, min(rows, row + most_rows))
-                    of_vectors = range(vector, min(vectors, vector + most_vectors))
-                    _add_products(builder, dtype, of_rows, of_vectors, args)
-            return context.get_dummy_value()
+    def multiply_gathered(
+        typing: Any, left: Any, right: Any, terms: Any, sums: Any, numbers: Any
+    ) -> Any:
+        return types.void(left, right, terms, sums, numbers), code
 
-        return types.void(left, right, terms, sums), code
-
-    return multiply
+    return multiply_gathered
 
 
-def _add_products(builder: Any, dtype: Any, rows: range, vectors: range, args: Any) -> None:
+def _add_products(
+    builder: Any, dtype: Any, rows: range, vectors: range, args: Any, gathered: str | None
+) -> None:
     """The code of one tile, whose sums are variables that LLVM keeps in registers."""
     given = [[builder.extract_value(args[number], i) for i in range(4)] for number in (0, 1, 3)]
     (left, place, row_stride, term_stride), (right, begin, vector_stride, step) = given[:2]
@@ -94,20 +112,37 @@ def _add_products(builder: Any, dtype: Any, rows: range, vectors: range, args: A
         found.align = dtype.bitwidth // 8
         return found
 
+    def gathered_at(offset: Any) -> Any:
+        return builder.load(builder.gep(builder.extract_value(args[4], 0), [offset]))
+
+    def row_number(row: int) -> Any:
+        if gathered != "rows":
+            return integer(row)
+        first, last = (builder.extract_value(args[4], i) for i in (1, 2))
+        wanted = builder.add(first, integer(row))
+        is_there = builder.icmp_signed("<", wanted, last)
+        return gathered_at(builder.select(is_there, wanted, last))
+
+    numbers = {row: row_number(row) for row in rows}
     found = {}
     for row in rows:
         for vector in vectors:
-            offset = moved(own, (integer(row), sum_stride), (integer(vector), sum_step))
+            offset = moved(own, (numbers[row], sum_stride), (integer(vector), sum_step))
             found[row, vector] = vector_at(sums, offset), cgutils.alloca_once(builder, kind)
     for pointer, variable in found.values():
         builder.store(loaded(pointer), variable)
     with cgutils.for_range(builder, args[2]) as loop:
+        here, then = moved(place, (loop.index, term_stride)), moved(begin, (loop.index, step))
+        if gathered == "terms":
+            pair = moved(builder.extract_value(args[4], 1), (loop.index, integer(2)))
+            here = builder.add(place, gathered_at(pair))
+            then = builder.add(begin, gathered_at(builder.add(pair, integer(1))))
         column = [
-            loaded(vector_at(right, moved(begin, (loop.index, step), (integer(v), vector_stride))))
-            for v in vectors
+            loaded(vector_at(right, moved(then, (integer(vector), vector_stride))))
+            for vector in vectors
         ]
         for row in rows:
-            offset = moved(place, (loop.index, term_stride), (integer(row), row_stride))
+            offset = moved(here, (numbers[row], row_stride))
             number = in_all_lanes(builder, builder.load(builder.gep(left, [offset])))
             for vector, part in zip(vectors, column, strict=True):
                 variable = found[row, vector][1]
@@ -156,3 +191,59 @@ def add_products(left: Any, right: Any, sizes: Any, sums: Any) -> None:
                 for vector in spaced(first, last, 1):
                     one = columns, begin + vector * vector_stride, vector_stride, step
                     _single(some, one, terms, (array, to + vector * LANES, stride, LANES))
+
+
+_whole_of_rows, _narrow_of_rows = _tile(ROWS, VECTORS, "rows"), _tile(ROWS, 1, "rows")
+_whole_of_terms, _narrow_of_terms = _tile(ROWS, VECTORS, "terms"), _tile(ROWS, 1, "terms")
+
+
+@part
+def add_products_of_rows(left: Any, right: Any, sizes: Any, sums: Any, numbers: Any) -> None:
+    """The same of rows with certain numbers, at an array's places from a first to before a last.
+
+    Sizes are terms and vectors.
+    """
+    columns, begin, vector_stride, step = right
+    terms, vectors = sizes
+    array, own, stride = sums
+    given, first_row, last_row = numbers
+    for row in spaced(first_row, last_row, ROWS):
+        some = given, row, last_row - 1
+        vector = 0
+        while vector < vectors:
+            several = columns, begin + vector * vector_stride, vector_stride, step
+            found = array, own + vector * LANES, stride, LANES
+            if vectors - vector >= VECTORS:
+                _whole_of_rows(left, several, terms, found, some)
+                vector += VECTORS
+            else:
+                _narrow_of_rows(left, several, terms, found, some)
+                vector += 1
+
+
+@part
+def add_products_of_terms(left: Any, right: Any, sizes: Any, sums: Any, places: Any) -> None:
+    """The same of whole tiles of rows, with terms whose places are pairs of whole numbers.
+
+    The left is an array and how far it is from row to row, the right an array, and places an array
+    and the first of them. Sizes are rows, terms and vectors.
+    """
+    (numbers, row_stride), (columns,), (given, first) = left, right, places
+    rows, terms, vectors = sizes
+    array, own, stride = sums
+    for row in spaced(0, rows, ROWS):
+        vector = 0
+        while vector < vectors:
+            some = numbers, row * row_stride, row_stride, 0
+            several, found = (
+                (columns, vector * LANES, LANES, 0),
+                own + row * stride + vector * LANES,
+            )
+            if vectors - vector >= VECTORS:
+                _whole_of_terms(some, several, terms, (array, found, stride, LANES), (given, first))
+                vector += VECTORS
+            else:
+                _narrow_of_terms(
+                    some, several, terms, (array, found, stride, LANES), (given, first)
+                )
+                vector += 1
