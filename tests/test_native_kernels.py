@@ -295,7 +295,9 @@ def test_gated_diagonal(shape, is_complex, dtype, mapped) -> None:
 def test_scalar_lstm(shape, forget, begins, dtype, mapped) -> None:
     words, steps, heads, size = shape
     inputs = [
-        normal(words, steps, heads, 4 * size, dtype=dtype),
+        normal(words, steps, heads, 2 * size, dtype=dtype),
+        normal(words, steps, heads, 2 * size, dtype=dtype),
+        normal(heads, 4 * size, dtype=dtype),
         normal(heads, size, 4 * size, dtype=dtype) / size**0.5,
         normal(words, heads, size, dtype=dtype),
         1 + torch.rand(words, heads, size, dtype=dtype),
@@ -304,21 +306,21 @@ def test_scalar_lstm(shape, forget, begins, dtype, mapped) -> None:
     least = torch.full((words, heads, size), -torch.inf, dtype=dtype)
     greatest = least if begins else normal(words, heads, size, dtype=dtype)
 
-    def by_torch(inputs, recurrent, *cell):
+    def by_torch(entering, leaving, biases, recurrent, *cell):
         state, hidden = Cell(*cell, greatest), []
-        for here in inputs.unbind(1):
+        for here in (torch.cat([entering, leaving], -1) + biases).unbind(1):
             state = advance(here, recurrent, state, forget)
             hidden.append(state.hidden)
         return torch.stack(hidden, 1), torch.stack(state[:3], -2)
 
-    def by_loop(inputs, recurrent, *cell):
-        state = torch.stack([*cell, greatest], -2)
+    def by_loop(*given):
+        state = torch.stack([*given[4:], greatest], -2)
         sigmoidal = forget == "sigmoid"
-        hidden, last = native.scalar_lstm(inputs, recurrent, state, sigmoidal=sigmoidal)
+        hidden, last = native.scalar_lstm(*given[:4], state, sigmoidal=sigmoidal)
         return hidden, last[..., :3, :]
 
     assert_same(by_torch, by_loop, inputs)
-    assert_same_mapped(by_torch, by_loop, inputs, [mapped[0], True, *[mapped[2]] * 3])
+    assert_same_mapped(by_torch, by_loop, inputs, [*[mapped[0]] * 3, True, *[mapped[2]] * 3])
 
 
 def gated_by_torch(gates: int, rows: Tensor) -> Function:

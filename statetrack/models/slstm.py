@@ -115,23 +115,22 @@ class SLSTMMixer(Mixer[SLSTMState]):
         """Outputs [B, T, D] and the last state, of inputs [B, T, D]."""
         window, cell = state
         mixed, window = self.convolution.scan(inputs, window)
+        entering = widened(self.input_and_forget(mixed))
+        leaving = widened(self.update_and_output(inputs))
+        nothing = torch.zeros_like(self.forget_bias)
+        biases = torch.cat((nothing, self.forget_bias, self.update_bias, self.output_bias), -1)
         if kernel_for(self.kernel, cell.hidden.device, cell.hidden.dtype) == "native":
             sigmoidal, before = self.forget_kind == "sigmoid", torch.stack(cell, -2)
-            gates = self._gates(inputs, mixed)
-            read, last = native.scalar_lstm(gates, self.recurrent, before, sigmoidal=sigmoidal)
+            read, last = native.scalar_lstm(
+                entering, leaving, biases, self.recurrent, before, sigmoidal=sigmoidal
+            )
             return self.norm(read), (window, Cell(*last.unbind(-2)))
+        gates = torch.cat((entering, leaving), -1) + biases  # of i, f, z, o: [B, T, N, 4 D / N]
         hidden = []
-        for now in self._gates(inputs, mixed).unbind(1):
+        for now in gates.unbind(1):
             cell = advance(now, self.recurrent, cell, self.forget_kind)
             hidden.append(cell.hidden)
         return self.norm(torch.stack(hidden, 1)), (window, cell)
-
-    def _gates(self, inputs: Tensor, mixed: Tensor) -> Tensor:
-        """What the inputs add to the four gates i, f, z, o: [B, T, N, 4 D / N]."""
-        nothing = torch.zeros_like(self.forget_bias)
-        biases = (nothing, self.forget_bias, self.update_bias, self.output_bias)
-        gates = torch.cat([self.input_and_forget(mixed), self.update_and_output(inputs)], -1)
-        return widened(gates) + torch.cat(biases, -1)
 
 
 @MODELS.register("slstm")

@@ -5,6 +5,8 @@ R replicas, W words, T time, N heads, S cells of a head.
 
 from __future__ import annotations
 
+from typing import Any
+
 from statetrack.ops.loops.compiling import loop
 from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.memory import Array, at, exists, put, release, zeros
@@ -28,7 +30,9 @@ from statetrack.ops.loops.vectors import (
 
 @loop
 def slstm_forward(
-    inputs: Array,
+    entering: Array,
+    leaving: Array,
+    biases: Array,
     recurrent: Array,
     first: Array,
     outputs: Array,
@@ -40,12 +44,13 @@ def slstm_forward(
     N: int,
     S: int,
     sigmoidal: bool,
-    stride: int,
+    strides: Any,
 ) -> None:
-    """Hidden states [R, W, T, N, S] of gates i, f, z, o that inputs [R, W, T, N, 4 S] add to.
+    """Hidden states [R, W, T, N, S] of gates i and f, z and o, to which two inputs are added.
 
-    First and last states c, n, h and m are [R, W, N, 4, S], weights [R, N, S, 4 S]. Unless empty,
-    kept are the gates' arguments, c, n, h and m at all positions, [R, W, T, N, 8, padded S].
+    Inputs are [R, W, T, N, 2 S] each, biases [R, N, 4 S], weights [R, N, S, 4 S]. First and last
+    states c, n, h and m are [R, W, N, 4, S]. Unless empty, kept are the gates' arguments, c, n, h
+    and m at all positions, [R, W, T, N, 8, padded S].
     """
     P = padded(S)
     panels, state, after, sums = zeros(first, (4 * P * S, GROUP * 4 * P, GROUP * P, GROUP * 4 * P))
@@ -69,10 +74,16 @@ def slstm_forward(
                         put(state, own, at(first, place + part * S + i))
             for t in up_to(T):
                 for word in up_to(words):
-                    place = ((start + word) * T + t) * stride + head * 4 * S
+                    row = (start + word) * T + t
                     for i in spaced(0, S, LANES):
+                        count, bias = least(LANES, S - i), number * 4 * S + i
                         for gate in up_to(4):
-                            argument = load_some(inputs, place + gate * S + i, least(LANES, S - i))
+                            part = head * 2 * S + gate % 2 * S + i
+                            if gate < 2:
+                                argument = load_some(entering, row * strides[0] + part, count)
+                            else:
+                                argument = load_some(leaving, row * strides[1] + part, count)
+                            argument = argument + load_some(biases, bias + gate * S, count)
                             store(sums, (word * P + i) * 4 + gate * LANES, argument)
                 left, right = (state, 2 * P, 4 * P, 1), (panels, 0, S * LANES, LANES)
                 add_products(left, right, (words, S, P // LANES * 4), (sums, 0, 4 * P))
@@ -127,7 +138,9 @@ def slstm_backward(
     kept: Array,
     by_outputs: Array,
     by_last: Array,
-    by_inputs: Array,
+    by_entering: Array,
+    by_leaving: Array,
+    by_biases: Array,
     by_recurrent: Array,
     by_first: Array,
     R: int,
@@ -137,7 +150,7 @@ def slstm_backward(
     S: int,
     sigmoidal: bool,
 ) -> None:
-    """The gradients; those by weights are added to zeros.
+    """The gradients; those by biases and weights are added to zeros.
 
     m has no gradient: h does not depend on it.
     """
@@ -213,7 +226,14 @@ def slstm_backward(
                         store(adjoint, own + P, by_norm * keep)
                         for gate in up_to(4):
                             change = load(found, place + gate * P)
-                            store_some(by_inputs, (row * 4 + gate) * S + i, count, change)
+                            own = (row * 2 + gate % 2) * S + i
+                            if gate < 2:
+                                store_some(by_entering, own, count, change)
+                            else:
+                                store_some(by_leaving, own, count, change)
+                            bias = (number * 4 + gate) * S + i
+                            summed = load_some(by_biases, bias, count) + change
+                            store_some(by_biases, bias, count, summed)
                 for word in up_to(words):
                     for i in spaced(0, S, LANES):
                         store(adjoint, (word * 3 + 2) * P + i, splat(zero))

@@ -9,15 +9,30 @@ from functools import partial
 
 from torch import Tensor
 
-from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops, or_zeros, rows_of
+from statetrack.ops.native.calls import (
+    Loop,
+    Tensors,
+    call,
+    contiguous,
+    loops,
+    or_zeros,
+    rows_of_each,
+)
 
 
 def scalar_lstm(
-    inputs: Tensor, recurrent: Tensor, state: Tensor, *, sigmoidal: bool
+    entering: Tensor,
+    leaving: Tensor,
+    biases: Tensor,
+    recurrent: Tensor,
+    state: Tensor,
+    *,
+    sigmoidal: bool,
 ) -> tuple[Tensor, Tensor]:
     """The hidden states of the scalar LSTM, [B, T, N, S], and its last state [B, N, 4, S].
 
-    Inputs [B, T, N, 4 S] are added to h R, R [N, S, 4 S], for the arguments i, f, z and o of gates:
+    Inputs [B, T, N, 2 S], of i and f and of z and o, and biases [N, 4 S] are added to h R, with R
+    [N, S, 4 S], for the arguments i, f, z and o of gates:
 
         log f' = log sigmoid(f), or f without `sigmoidal`,    m' = max(log f' + m, i)
         c' = f' e^(m - m') c + e^(i - m') tanh(z),    n' = f' e^(m - m') n + e^(i - m')
@@ -26,39 +41,37 @@ def scalar_lstm(
     A state is c, n, h and m, of which m has no gradient.
     """
     loop = Loop(partial(_scalar_forward, sigmoidal), partial(_scalar_backward, sigmoidal))
-    others = (recurrent.unsqueeze(0), state.unsqueeze(0))
-    outputs, last = call(inputs.unsqueeze(0), loop, *others)
+    others = (part.unsqueeze(0) for part in (leaving, biases, recurrent, state))
+    outputs, last = call(entering.unsqueeze(0), loop, *others)
     return outputs.squeeze(0), last.squeeze(0)
 
 
-def _scalar_forward(
-    sigmoidal: bool, keep: bool, inputs: Tensor, recurrent: Tensor, state: Tensor
-) -> tuple[Tensor, ...]:
-    sizes = (*inputs.shape[:4], state.shape[-1])
-    outputs, last = inputs.new_empty(sizes), state.new_empty(state.shape)
+def _scalar_forward(sigmoidal: bool, keep: bool, *given: Tensor) -> tuple[Tensor, ...]:
+    entering, leaving, biases, recurrent, state = given
+    sizes = (*entering.shape[:4], state.shape[-1])
+    outputs, last = state.new_empty(sizes), state.new_empty(state.shape)
     lanes = loops("vectors").LANES
-    kept = inputs.new_empty(len(inputs), 0)
+    kept = state.new_empty(len(state), 0)
     if keep:
-        kept = inputs.new_empty(*sizes[:4], 8 * -(-sizes[-1] // lanes) * lanes)
-    numbers, stride = rows_of(inputs, 3)
-    arrays = contiguous(recurrent, state, outputs, last, kept)
-    loops("scalar_lstm").slstm_forward(numbers, *arrays, *sizes, sigmoidal, stride)
+        kept = state.new_empty(*sizes[:4], 8 * -(-sizes[-1] // lanes) * lanes)
+    inputs, strides = rows_of_each(entering, leaving, leading=3)
+    arrays = contiguous(biases, recurrent, state, outputs, last, kept)
+    loops("scalar_lstm").slstm_forward(*inputs, *arrays, *sizes, sigmoidal, strides)
     return outputs, last, kept
 
 
 def _scalar_backward(
     sigmoidal: bool,
-    tensors: list[Tensor],
+    given: list[Tensor],
     kept: Tensor,
     by_outputs: Tensor | None,
     by_last: Tensor | None,
 ) -> Tensors:
-    inputs, recurrent, state = tensors
-    sizes = (*inputs.shape[:4], state.shape[-1])
+    entering, leaving, biases, recurrent, state = given
+    sizes = (*entering.shape[:4], state.shape[-1])
     by_outputs = or_zeros(by_outputs, sizes, state)
-    by_inputs, by_first = inputs.new_empty(inputs.shape), state.new_zeros(state.shape)
-    by_recurrent = recurrent.new_zeros(recurrent.shape)
-    given = (recurrent, state, kept, by_outputs, by_last)
-    arrays = contiguous(*given, by_inputs, by_recurrent, by_first)
+    written = [part.new_empty(part.shape) for part in (entering, leaving)]
+    summed = [part.new_zeros(part.shape) for part in (biases, recurrent, state)]
+    arrays = contiguous(recurrent, state, kept, by_outputs, by_last, *written, *summed)
     loops("scalar_lstm").slstm_backward(*arrays, *sizes, sigmoidal)
-    return by_inputs, by_recurrent, by_first
+    return *written, *summed
