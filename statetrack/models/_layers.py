@@ -97,6 +97,13 @@ def split_heads(inputs: Tensor, heads: int) -> Tensor:
     return split
 
 
+def block_diagonal(inputs: Tensor, blocks: Tensor, *, kernel: KernelChoice = "torch") -> Tensor:
+    """Inputs [..., n K] times blocks [n, K, J], each its own part: [..., n, J]."""
+    if natively(kernel, inputs):
+        return native.block_diagonal(inputs, blocks)
+    return torch.einsum("...ni,nij->...nj", split_heads(inputs, len(blocks)), blocks)
+
+
 class BlockDiagonal(WithKernel):
     """A linear map without bias that mixes only channels of the same block."""
 
@@ -107,20 +114,17 @@ class BlockDiagonal(WithKernel):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Blocks [..., blocks, outputs per block] of inputs [..., D]."""
-        return self._product(inputs, self.weight)
+        return block_diagonal(inputs, self.weight, kernel=self.kernel)
 
     def parts(self, inputs: Tensor, scales: Sequence[float]) -> list[Tensor]:
         """As many equal parts of each block's outputs, times a number each, joined to [..., D]."""
         weights = self.weight.chunk(len(scales), -1)
         return [
-            self._product(inputs, weight if scale == 1 else weight * scale).flatten(-2)
+            block_diagonal(
+                inputs, weight if scale == 1 else weight * scale, kernel=self.kernel
+            ).flatten(-2)
             for weight, scale in zip(weights, scales, strict=True)
         ]
-
-    def _product(self, inputs: Tensor, weight: Tensor) -> Tensor:
-        if natively(self.kernel, inputs):
-            return native.block_diagonal(inputs, weight)
-        return torch.einsum("...ni,nij->...nj", split_heads(inputs, len(weight)), weight)
 
 
 def of_unit_length(vectors: Tensor, scale: float = 1.0) -> Tensor:
@@ -263,7 +267,7 @@ GATED = {"swiglu": nn.SiLU, "geglu": nn.GELU, "reglu": nn.ReLU}
 """The activation f of each kind of gated MLP."""
 
 
-class GatedMLP(nn.Module):
+class GatedMLP(WithKernel):
     """W_2 (f(W_g x) * W_1 x), by default without biases (Shazeer 2020, arXiv:2002.05202)."""
 
     def __init__(
@@ -277,7 +281,10 @@ class GatedMLP(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """[..., D] of inputs [..., D]."""
-        return through(self.down, self.activation(self.gate(inputs)) * self.up(inputs))
+        gates, upper = self.gate(inputs), self.up(inputs)
+        if isinstance(self.activation, nn.SiLU):
+            return through(self.down, gated(upper, gates, kernel=self.kernel))
+        return through(self.down, self.activation(gates) * upper)
 
 
 def make_mlp(settings: BlockSettings, *, bias: bool = False) -> nn.Module | None:

@@ -31,7 +31,7 @@ from torch.nn import functional
 
 from statetrack.algebra import Size, TimeInvariantLayers
 from statetrack.models._blocks import BlockModel, DiagonalMixer, DiagonalTerms, PlainMixer
-from statetrack.models._linear import Linear
+from statetrack.models._linear import Linear, linear_map
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings
 from statetrack.ops import widened
@@ -90,16 +90,20 @@ class LRUMixer(PlainMixer[Tensor, DiagonalTerms], DiagonalMixer[Tensor]):
     def terms(self, inputs: Tensor, window: tuple[()]) -> tuple[DiagonalTerms, tuple[()]]:
         """Lambda, the same at every position, and gamma * (B u)."""
         first = inputs.movedim(-2, 0)  # time first, as the recurrence takes it
-        real, imaginary = (functional.linear(first, part) for part in self.writings.unbind(0))
+        real, imaginary = (
+            linear_map(first, part, None, self.kernel) for part in self.writings.unbind(0)
+        )
         added = self.log_scales.exp() * torch.complex(widened(real), widened(imaginary))
         terms = DiagonalTerms(self._gains().expand_as(added), added)
         return DiagonalTerms(*(part.movedim(0, -2) for part in terms)), window
 
     def finish(self, read: Tensor, terms: DiagonalTerms, inputs: Tensor) -> Tensor:
         """Re(C h) + D * u, through GELU and the gated map."""
-        real, imaginary = self.readings.unbind(0)
-        parts = functional.linear(read.real, real) - functional.linear(read.imag, imaginary)
-        outputs = functional.gelu(parts + self.skip * inputs, approximate="tanh")
+        real, imaginary = (
+            linear_map(part, weight, None, self.kernel)
+            for part, weight in zip((read.real, read.imag), self.readings.unbind(0), strict=True)
+        )
+        outputs = functional.gelu(real - imaginary + self.skip * inputs, approximate="tanh")
         return functional.glu(self.outward(outputs), -1)
 
     def _gains(self) -> Tensor:

@@ -44,7 +44,7 @@ from torch.nn import functional
 from statetrack import ops
 from statetrack.algebra import OneHotTimesDiagonal, Size
 from statetrack.models._blocks import PlainMixer, PostNormModel
-from statetrack.models._linear import Linear
+from statetrack.models._linear import Linear, linear_map
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings, NormKind
 from statetrack.ops import (
@@ -118,7 +118,9 @@ class PDSSMMixer(PlainMixer[Tensor, Terms]):
         phases = 2 * math.pi * widened(self.phases(inputs))
         turns = torch.stack([phases.cos(), phases.sin()], -1)
         gains = widened(self.moduli(inputs)).unsqueeze(-1) * turns
-        added = [widened(functional.linear(inputs, part)) for part in self.writings.unbind(0)]
+        added = [
+            widened(linear_map(inputs, part, None, self.kernel)) for part in self.writings.unbind(0)
+        ]
         terms = (moves, gains, torch.stack(added, -1))
         if inputs.dim() == 2:
             return terms, window

@@ -41,8 +41,9 @@ from statetrack.models._blocks import BlockModel, DiagonalMixer, DiagonalTerms
 from statetrack.models._layers import (
     ShortConvolution,
     Window,
+    block_diagonal,
 )
-from statetrack.models._linear import Linear
+from statetrack.models._linear import Linear, WithKernel
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_OWN_CONV, BlockSettings
 from statetrack.ops import in_full_precision, widened
@@ -127,7 +128,7 @@ class RGLRUMixer(DiagonalMixer[tuple[RGLRUWindow, Tensor]]):
         return through(self.outward, read * gate)
 
 
-class BlockDiagonalGate(nn.Module):
+class BlockDiagonalGate(WithKernel):
     """A linear map with one block for each group of channels, and a bias."""
 
     def __init__(self, num_blocks: int, size: int) -> None:
@@ -138,8 +139,8 @@ class BlockDiagonalGate(nn.Module):
     @in_full_precision
     def forward(self, inputs: Tensor) -> Tensor:
         """[.., E] of inputs [.., E]."""
-        groups = inputs.unflatten(-1, self.blocks.shape[:2])
-        return torch.einsum("...gi,gij->...gj", groups, self.blocks).flatten(-2) + self.bias
+        found = block_diagonal(inputs, self.blocks, kernel=self.kernel)
+        return found.flatten(-2) + self.bias
 
 
 @MODELS.register("rg-lru")
