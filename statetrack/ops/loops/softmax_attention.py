@@ -3,10 +3,12 @@
     y_t = sum_{s <= t} p_ts v_s,    p_ts = softmax over s of (R_t q_t) . (R_s k_s) / sqrt(K)
 
 with R_t the rotation of coordinates k and k + J by the angles of position t (Su et al. 2021,
-arXiv:2104.09864). Of each word and head the weights p are held as a square, and are computed anew
-in the backward pass: for the short words that most of training is made of.
+arXiv:2104.09864). The weights p of `LANES` neighbouring queries are computed together, with the
+queries as lanes, so that every sum over s adds vectors; in the backward pass they are computed
+anew.
 
-W words, T time, N heads, K size of a head, J = K / 2, or 0 where nothing is turned.
+W words, T time, N heads, K size of a head, J = K / 2, or 0 where nothing is turned, P and Q the
+numbers T and K rounded up to whole vectors.
 """
 
 from __future__ import annotations
@@ -16,106 +18,116 @@ from typing import Any
 
 from statetrack.ops.loops.compiling import loop, part
 from statetrack.ops.loops.counting import least, spaced, up_to
-from statetrack.ops.loops.memory import Array, at, put, release, zeros
-from statetrack.ops.loops.products import ALL, FROM, keep_first, multiply
+from statetrack.ops.loops.memory import Array, release, zeros
+from statetrack.ops.loops.squares import transpose
+from statetrack.ops.loops.tiles import ROWS, add_products
 from statetrack.ops.loops.vectors import (
     LANES,
     exponential,
+    from_lane,
     greater,
-    largest_of,
     load,
     load_some,
     padded,
     splat,
     store,
     store_some,
-    total,
 )
 
-ROWS = 16
-"""Positions whose weights are computed together."""
+
+@part
+def _read(rows: Array, place: int, stride: int, T: int, K: int, found: Array) -> None:
+    """Copy rows [T, K] to [P, Q]."""
+    Q = padded(K)
+    for t in up_to(T):
+        for i in spaced(0, K, LANES):
+            number = load_some(rows, place + t * stride + i, least(LANES, K - i))
+            store(found, t * Q + i, number)
 
 
 @part
-def _turned(
-    rows: Any, T: int, K: int, J: int, tables: Any, scale: float, back: bool, found: Any
-) -> None:
-    """Rows [T, K], turned by the angles of their positions or back, times a number.
+def _write(rows: Array, T: int, K: int, found: Array, place: int, stride: int) -> None:
+    """Copy the first rows of [P, Q] to [T, K]."""
+    Q = padded(K)
+    for t in up_to(T):
+        for i in spaced(0, K, LANES):
+            number = load(rows, t * Q + i)
+            store_some(found, place + t * stride + i, least(LANES, K - i), number)
 
-    Rows and what is found are an array, a place and a stride each, tables the cosines and the
-    sines [T, J].
+
+@part
+def _turn(
+    rows: Any, T: int, K: int, J: int, tables: Any, scale: float, back: bool, found: Array
+) -> None:
+    """Rows [T, K], turned by the angles of their positions or back, times a number: [P, Q].
+
+    Rows are an array, a place and a stride, tables the cosines and the sines [T, J]. Whole vectors
+    are written: what is behind their numbers is written after them.
     """
     rows, place, stride = rows
-    found, own, own_stride = found
     cosines, sines = tables
+    Q = padded(K)
     factor = found.dtype.type(scale)
     for t in up_to(T):
-        for j in spaced(0, J, LANES):
+        here, to = place + t * stride, t * Q
+        for j in spaced((J - 1) // LANES * LANES, -1, -LANES):
             count = least(LANES, J - j)
-            cosine = load_some(cosines, t * J + j, count)
-            sine = load_some(sines, t * J + j, count)
+            cosine = factor * load_some(cosines, t * J + j, count)
+            sine = factor * load_some(sines, t * J + j, count)
             if back:
                 sine = found.dtype.type(0) - sine
-            one = factor * load_some(rows, place + t * stride + j, count)
-            two = factor * load_some(rows, place + t * stride + J + j, count)
-            to = own + t * own_stride + j
-            store_some(found, to, count, one * cosine - two * sine)
-            store_some(found, to + J, count, one * sine + two * cosine)
+            one = load_some(rows, here + j, count)
+            two = load_some(rows, here + J + j, count)
+            store(found, to + j, one * cosine - two * sine)
+            store(found, to + J + j, one * sine + two * cosine)
         for i in spaced(2 * J, K, LANES):
-            count = least(LANES, K - i)
-            part = factor * load_some(rows, place + t * stride + i, count)
-            store_some(found, own + t * own_stride + i, count, part)
+            number = load_some(rows, here + i, least(LANES, K - i))
+            store(found, to + i, factor * number)
 
 
 @part
-def _as_columns(rows: Array, place: int, stride: int, T: int, K: int, found: Array) -> None:
-    """Rows [T, K] transposed, in rows of whole vectors."""
-    P = padded(T)
-    for t in up_to(T):
-        for k in up_to(K):
-            put(found, k * P + t, at(rows, place + t * stride + k))
+def _clear(rows: Array, place: int, size: int) -> None:
+    """Write zeros, a whole number of vectors."""
+    for i in spaced(place, place + size, LANES):
+        store(rows, i, splat(rows.dtype.type(0)))
 
 
 @part
-def _weights(queries: Array, columns: Array, T: int, K: int, weights: Array) -> None:
-    """The weights p, [T, T] in rows of whole vectors, zeros after the row's own position.
+def _whole_tiles(rows: int) -> int:
+    """A number of rows, rounded up to whole tiles."""
+    return (rows + ROWS - 1) // ROWS * ROWS
 
-    Behind the vectors that hold positions of the row's block nothing is written.
-    """
-    P, Q = padded(T), padded(K)
-    for start in spaced(0, T, ROWS):
-        count = least(ROWS, T - start)
-        width = padded(start + count)
-        multiply(
-            (queries, start * Q, Q, 1),
-            (columns, 0, P),
-            (weights, start * P, P),
-            (count, K, width),
-            ALL,
-            False,
-        )
-        for t in spaced(start, start + count, 1):
-            row = t * P
-            for s in spaced(t + 1, padded(t + 1), 1):
-                put(weights, row + s, at(weights, row))
-            most = load(weights, row)
-            for s in spaced(LANES, t + 1, LANES):
-                most = greater(most, load(weights, row + s))
-            highest = splat(largest_of(most))
-            summed = splat(weights.dtype.type(0))
-            for s in spaced(0, t + 1, LANES):
-                keep_first(
-                    weights,
-                    row + s,
-                    least(LANES, t + 1 - s),
-                    exponential(load(weights, row + s) - highest),
-                )
-                summed = summed + load(weights, row + s)
-            share = weights.dtype.type(1) / total(summed)
-            for s in spaced(0, t + 1, LANES):
-                store(weights, row + s, share * load(weights, row + s))
-            for s in spaced(padded(t + 1), width, LANES):
-                store(weights, row + s, splat(weights.dtype.type(0)))
+
+@part
+def _weights(keys: Array, queries: Array, start: int, stop: int, K: int, weights: Array) -> None:
+    """The weights p of positions [stop], for queries from `start` on as columns [K, LANES]."""
+    Q = padded(K)
+    rows = _whole_tiles(stop)
+    _clear(weights, 0, rows * LANES)
+    add_products((keys, 0, Q, 1), (queries, 0, 0, LANES), (rows, K, 1), (weights, 0, LANES))
+    highest = load(weights, 0)
+    for s in spaced(1, start + 1, 1):
+        highest = greater(highest, load(weights, s * LANES))
+    for s in spaced(start + 1, stop, 1):
+        score = from_lane(load(weights, s * LANES), s - start, weights.dtype.type(-math.inf))
+        store(weights, s * LANES, score)
+        highest = greater(highest, score)
+    summed = splat(weights.dtype.type(0))
+    for s in up_to(stop):
+        weight = exponential(load(weights, s * LANES) - highest)
+        store(weights, s * LANES, weight)
+        summed = summed + weight
+    share = weights.dtype.type(1) / summed
+    for s in up_to(stop):
+        store(weights, s * LANES, share * load(weights, s * LANES))
+
+
+@part
+def _as_columns(rows: Array, start: int, K: int, columns: Array) -> None:
+    """Rows from `start` on of [P, Q], as columns [Q, LANES]."""
+    Q = padded(K)
+    for i in spaced(0, K, LANES):
+        transpose(rows, start * Q + i, Q, columns, i * LANES)
 
 
 @loop
@@ -133,25 +145,26 @@ def attention_forward(
 ) -> None:
     """Outputs [W, T, N, K] of queries, keys and values [W, T, 3, N, K], in rows with a stride."""
     P, Q = padded(T), padded(K)
-    queries, keys, columns, weights = zeros(outputs, (T * Q, T * Q, K * P, T * P))
+    size = P * Q + LANES
+    queries, keys, values, columns, weights, found = zeros(
+        outputs, (size, size, size, Q * LANES, P * LANES, LANES * Q)
+    )
     tables, scale, D = (cosines, sines), 1 / math.sqrt(K), N * K
     for word in up_to(W):
         for head in up_to(N):
             place = word * T * stride + head * K
-            _turned((projected, place, stride), T, K, J, tables, scale, False, (queries, 0, Q))
-            _turned((projected, place + D, stride), T, K, J, tables, 1.0, False, (keys, 0, Q))
-            _as_columns(keys, 0, Q, T, K, columns)
-            _weights(queries, columns, T, K, weights)
-            for start in spaced(0, T, ROWS):
-                count = least(ROWS, T - start)
-                multiply(
-                    (weights, start * P, P, 1),
-                    (projected, place + 2 * D, stride),
-                    (outputs, (word * T + start) * D + head * K, D),
-                    (count, start + count, K),
-                    ALL,
-                    False,
-                )
+            _turn((projected, place, stride), T, K, J, tables, scale, False, queries)
+            _turn((projected, place + D, stride), T, K, J, tables, 1.0, False, keys)
+            _read(projected, place + 2 * D, stride, T, K, values)
+            for start in spaced(0, T, LANES):
+                count = least(LANES, T - start)
+                stop, rows = start + count, _whole_tiles(count)
+                _as_columns(queries, start, K, columns)
+                _weights(keys, columns, start, stop, K, weights)
+                _clear(found, 0, rows * Q)
+                left, right = (weights, 0, 1, LANES), (values, 0, LANES, Q)
+                add_products(left, right, (rows, stop, Q // LANES), (found, 0, Q))
+                _write(found, count, K, outputs, (word * T + start) * D + head * K, D)
     release(queries)
 
 
@@ -171,55 +184,51 @@ def attention_backward(
 ) -> None:
     """The gradients by queries, keys and values, [W, T, 3, N, K]."""
     P, Q = padded(T), padded(K)
-    queries, keys, columns, weights, by_weights, found = zeros(
-        by_outputs, (T * Q, T * Q, K * P, T * P, T * P, T * Q)
+    size = P * Q + LANES
+    queries, keys, values, wanted, by_queries, by_keys, by_values = zeros(
+        by_outputs, (size, size, size, size, size, size, size)
     )
-    tables, scale, D = (cosines, sines), 1 / math.sqrt(K), N * K
+    columns, weights, by_weights = zeros(by_outputs, (Q * LANES, P * LANES, P * LANES))
+    tables, scale, D, V = (cosines, sines), 1 / math.sqrt(K), N * K, Q // LANES
+    zero = splat(by_outputs.dtype.type(0))
     for word in up_to(W):
         for head in up_to(N):
             place = word * T * stride + head * K
-            wanted, own = word * T * D + head * K, word * T * 3 * D + head * K
-            _turned((projected, place, stride), T, K, J, tables, scale, False, (queries, 0, Q))
-            _turned((projected, place + D, stride), T, K, J, tables, 1.0, False, (keys, 0, Q))
-            _as_columns(keys, 0, Q, T, K, columns)
-            _weights(queries, columns, T, K, weights)
-            multiply(
-                (weights, 0, 1, P),
-                (by_outputs, wanted, D),
-                (by_projected, own + 2 * D, 3 * D),
-                (T, T, K),
-                FROM,
-                False,
-            )
-            _as_columns(projected, place + 2 * D, stride, T, K, columns)
-            for start in spaced(0, T, ROWS):
-                count = least(ROWS, T - start)
-                width = padded(start + count)
-                multiply(
-                    (by_outputs, wanted + start * D, D, 1),
-                    (columns, 0, P),
-                    (by_weights, start * P, P),
-                    (count, K, width),
-                    ALL,
-                    False,
-                )
-                for t in spaced(start, start + count, 1):
-                    along = splat(by_outputs.dtype.type(0))
-                    for s in spaced(t * P, t * P + width, LANES):
-                        along = along + load(weights, s) * load(by_weights, s)
-                    shared = splat(total(along))
-                    for s in spaced(t * P, t * P + width, LANES):
-                        store(by_weights, s, load(weights, s) * (load(by_weights, s) - shared))
-                multiply(
-                    (by_weights, start * P, P, 1),
-                    (keys, 0, Q),
-                    (found, start * Q, Q),
-                    (count, start + count, Q),
-                    ALL,
-                    False,
-                )
-            to = (by_projected, own, 3 * D)
-            _turned((found, 0, Q), T, K, J, tables, scale, True, to)
-            multiply((by_weights, 0, 1, P), (queries, 0, Q), (found, 0, Q), (T, T, Q), FROM, False)
-            _turned((found, 0, Q), T, K, J, tables, 1.0, True, (by_projected, own + D, 3 * D))
+            _turn((projected, place, stride), T, K, J, tables, scale, False, queries)
+            _turn((projected, place + D, stride), T, K, J, tables, 1.0, False, keys)
+            _read(projected, place + 2 * D, stride, T, K, values)
+            _read(by_outputs, word * T * D + head * K, D, T, K, wanted)
+            _clear(by_queries, 0, P * Q)
+            _clear(by_keys, 0, P * Q)
+            _clear(by_values, 0, P * Q)
+            for start in spaced(0, T, LANES):
+                count = least(LANES, T - start)
+                stop = start + count
+                rows = _whole_tiles(stop)
+                _as_columns(queries, start, K, columns)
+                _weights(keys, columns, start, stop, K, weights)
+                sizes = rows, count, V
+                left, right = (weights, 0, LANES, 1), (wanted, start * Q, LANES, Q)
+                add_products(left, right, sizes, (by_values, 0, Q))
+                _as_columns(wanted, start, K, columns)
+                _clear(by_weights, 0, rows * LANES)
+                left, right = (values, 0, Q, 1), (columns, 0, 0, LANES)
+                add_products(left, right, (rows, K, 1), (by_weights, 0, LANES))
+                shared = zero
+                for s in spaced(0, stop * LANES, LANES):
+                    shared = shared + load(weights, s) * load(by_weights, s)
+                for s in spaced(0, stop * LANES, LANES):
+                    store(by_weights, s, load(weights, s) * (load(by_weights, s) - shared))
+                left, right = (by_weights, 0, LANES, 1), (queries, start * Q, LANES, Q)
+                add_products(left, right, sizes, (by_keys, 0, Q))
+                left, right = (by_weights, 0, 1, LANES), (keys, 0, LANES, Q)
+                sizes = _whole_tiles(count), stop, V
+                add_products(left, right, sizes, (by_queries, start * Q, Q))
+            own = word * T * 3 * D + head * K
+            _turn((by_queries, 0, Q), T, K, J, tables, scale, True, queries)
+            _turn((by_keys, 0, Q), T, K, J, tables, 1.0, True, keys)
+            _write(queries, T, K, by_projected, own, 3 * D)
+            _write(keys, T, K, by_projected, own + D, 3 * D)
+            _write(by_values, T, K, by_projected, own + 2 * D, 3 * D)
+    release(columns)
     release(queries)

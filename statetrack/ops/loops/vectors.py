@@ -332,6 +332,17 @@ def _masked(builder: Any, count: Any) -> Any:
 
 
 @intrinsic
+def from_lane(typing: Any, vector: Any, first: Any, number: Any) -> Any:
+    """A vector with a number in the lanes before the first that counts."""
+
+    def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
+        _, before = _masked(builder, args[1])
+        return builder.select(before, in_all_lanes(builder, args[2]), args[0])
+
+    return vector(vector, types.int64, vector.dtype), code
+
+
+@intrinsic
 def load_some(typing: Any, array: Any, offset: Any, count: Any) -> Any:
     """`count` numbers from an offset on, and zeros."""
 
