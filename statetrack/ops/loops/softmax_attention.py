@@ -18,7 +18,7 @@ from typing import Any
 
 from statetrack.ops.loops.compiling import loop, part
 from statetrack.ops.loops.counting import least, spaced, up_to
-from statetrack.ops.loops.memory import Array, release, zeros
+from statetrack.ops.loops.memory import Array, at, release, zeros
 from statetrack.ops.loops.squares import transpose
 from statetrack.ops.loops.tiles import ROWS, add_products
 from statetrack.ops.loops.vectors import (
@@ -99,8 +99,10 @@ def _whole_tiles(rows: int) -> int:
 
 
 @part
-def _weights(keys: Array, queries: Array, start: int, stop: int, K: int, weights: Array) -> None:
-    """The weights p of positions [stop], for queries from `start` on as columns [K, LANES]."""
+def _weights(keys: Array, queries: Array, start: int, stop: int, K: int, weights: Array) -> Any:
+    """The weights p of positions [stop] before they are divided by their sum, and 1 / their sum.
+
+    They are for queries from `start` on as columns [K, LANES]."""
     Q = padded(K)
     rows = _whole_tiles(stop)
     _clear(weights, 0, rows * LANES)
@@ -117,9 +119,7 @@ def _weights(keys: Array, queries: Array, start: int, stop: int, K: int, weights
         weight = exponential(load(weights, s * LANES) - highest)
         store(weights, s * LANES, weight)
         summed = summed + weight
-    share = weights.dtype.type(1) / summed
-    for s in up_to(stop):
-        store(weights, s * LANES, share * load(weights, s * LANES))
+    return weights.dtype.type(1) / summed
 
 
 @part
@@ -146,8 +146,8 @@ def attention_forward(
     """Outputs [W, T, N, K] of queries, keys and values [W, T, 3, N, K], in rows with a stride."""
     P, Q = padded(T), padded(K)
     size = P * Q + LANES
-    queries, keys, values, columns, weights, found = zeros(
-        outputs, (size, size, size, Q * LANES, P * LANES, LANES * Q)
+    queries, keys, values, columns, weights, found, shares = zeros(
+        outputs, (size, size, size, Q * LANES, P * LANES, LANES * Q, LANES)
     )
     tables, scale, D = (cosines, sines), 1 / math.sqrt(K), N * K
     for word in up_to(W):
@@ -160,10 +160,13 @@ def attention_forward(
                 count = least(LANES, T - start)
                 stop, rows = start + count, _whole_tiles(count)
                 _as_columns(queries, start, K, columns)
-                _weights(keys, columns, start, stop, K, weights)
+                store(shares, 0, _weights(keys, columns, start, stop, K, weights))
                 _clear(found, 0, rows * Q)
                 left, right = (weights, 0, 1, LANES), (values, 0, LANES, Q)
                 add_products(left, right, (rows, stop, Q // LANES), (found, 0, Q))
+                for t in up_to(count):
+                    for i in spaced(t * Q, t * Q + Q, LANES):
+                        store(found, i, at(shares, t) * load(found, i))
                 _write(found, count, K, outputs, (word * T + start) * D + head * K, D)
     release(queries)
 
@@ -206,10 +209,7 @@ def attention_backward(
                 stop = start + count
                 rows = _whole_tiles(stop)
                 _as_columns(queries, start, K, columns)
-                _weights(keys, columns, start, stop, K, weights)
-                sizes = rows, count, V
-                left, right = (weights, 0, LANES, 1), (wanted, start * Q, LANES, Q)
-                add_products(left, right, sizes, (by_values, 0, Q))
+                share = _weights(keys, columns, start, stop, K, weights)
                 _as_columns(wanted, start, K, columns)
                 _clear(by_weights, 0, rows * LANES)
                 left, right = (values, 0, Q, 1), (columns, 0, 0, LANES)
@@ -217,8 +217,14 @@ def attention_backward(
                 shared = zero
                 for s in spaced(0, stop * LANES, LANES):
                     shared = shared + load(weights, s) * load(by_weights, s)
+                shared = share * shared
                 for s in spaced(0, stop * LANES, LANES):
-                    store(by_weights, s, load(weights, s) * (load(by_weights, s) - shared))
+                    weight = share * load(weights, s)
+                    store(weights, s, weight)
+                    store(by_weights, s, weight * (load(by_weights, s) - shared))
+                sizes = rows, count, V
+                left, right = (weights, 0, LANES, 1), (wanted, start * Q, LANES, Q)
+                add_products(left, right, sizes, (by_values, 0, Q))
                 left, right = (by_weights, 0, LANES, 1), (queries, start * Q, LANES, Q)
                 add_products(left, right, sizes, (by_keys, 0, Q))
                 left, right = (by_weights, 0, 1, LANES), (keys, 0, LANES, Q)

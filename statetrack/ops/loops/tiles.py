@@ -21,6 +21,9 @@ from statetrack.ops.loops.vectors import LANES, in_all_lanes, kind_of
 ROWS, VECTORS = 4, 4
 """Of a whole tile."""
 
+TALL = 8
+"""Rows of a tile of one vector."""
+
 GROUP = 16
 """Words that a loop reads at once: their states stay in the fastest memory."""
 
@@ -120,6 +123,7 @@ def _add_products(builder: Any, dtype: Any, rows: range, vectors: range, args: A
 
 _whole, _narrow = _tile(ROWS, VECTORS), _tile(ROWS, 1)
 _row, _single = _tile(1, VECTORS), _tile(1, 1)
+_tall = _tile(TALL, 1)
 
 
 @part
@@ -134,25 +138,32 @@ def add_products(left: Any, right: Any, sizes: Any, sums: Any) -> None:
     columns, begin, vector_stride, step = right
     rows, terms, vectors = sizes
     array, own, stride = sums
-    whole = rows // ROWS * ROWS
     for first in spaced(0, vectors, VECTORS):
         several = columns, begin + first * vector_stride, vector_stride, step
         last = least(vectors, first + VECTORS)
-        for row in spaced(0, whole, ROWS):
-            here, to = place + row * row_stride, own + row * stride
-            some = numbers, here, row_stride, term_stride
-            if last == first + VECTORS:
-                _whole(some, several, terms, (array, to + first * LANES, stride, LANES))
-            else:
-                for vector in spaced(first, last, 1):
-                    one = columns, begin + vector * vector_stride, vector_stride, step
-                    _narrow(some, one, terms, (array, to + vector * LANES, stride, LANES))
-        for row in spaced(whole, rows, 1):
-            here, to = place + row * row_stride, own + row * stride
-            some = numbers, here, row_stride, term_stride
-            if last == first + VECTORS:
-                _row(some, several, terms, (array, to + first * LANES, stride, LANES))
-            else:
-                for vector in spaced(first, last, 1):
-                    one = columns, begin + vector * vector_stride, vector_stride, step
-                    _single(some, one, terms, (array, to + vector * LANES, stride, LANES))
+        row = 0
+        if last == first + VECTORS:
+            while row + ROWS <= rows:
+                some = numbers, place + row * row_stride, row_stride, term_stride
+                _whole(some, several, terms, (array, own + row * stride + first * LANES, stride, LANES))
+                row += ROWS
+            while row < rows:
+                some = numbers, place + row * row_stride, row_stride, term_stride
+                _row(some, several, terms, (array, own + row * stride + first * LANES, stride, LANES))
+                row += 1
+        else:
+            for vector in spaced(first, last, 1):
+                one = columns, begin + vector * vector_stride, vector_stride, step
+                row = 0
+                while row + TALL <= rows:
+                    some = numbers, place + row * row_stride, row_stride, term_stride
+                    _tall(some, one, terms, (array, own + row * stride + vector * LANES, stride, LANES))
+                    row += TALL
+                while row + ROWS <= rows:
+                    some = numbers, place + row * row_stride, row_stride, term_stride
+                    _narrow(some, one, terms, (array, own + row * stride + vector * LANES, stride, LANES))
+                    row += ROWS
+                while row < rows:
+                    some = numbers, place + row * row_stride, row_stride, term_stride
+                    _single(some, one, terms, (array, own + row * stride + vector * LANES, stride, LANES))
+                    row += 1

@@ -243,7 +243,11 @@ def _exponential(vector: Any, less: float) -> Any:
             series = builder.fmul(series, rest)
             scale = constant(1.0)
         exponent = builder.fptosi(power, whole)
-        half = builder.ashr(exponent, integer(1))  # 2^n can be twice the largest power
+        if not less:  # added to the exponent of e^r, since 2^n can be twice the largest power
+            added = builder.shl(exponent, integer(mantissa))
+            found = builder.add(builder.bitcast(series, whole), added)
+            return builder.select(too_low, constant(0.0), builder.bitcast(found, kind))
+        half = builder.ashr(exponent, integer(1))
         for each in (half, builder.sub(exponent, half)):
             biased = builder.add(each, integer(2 ** (bits - mantissa - 2) - 1))
             factor = builder.bitcast(builder.shl(biased, integer(mantissa)), kind)
@@ -287,10 +291,18 @@ def _of_llvm(name: str, arguments: int) -> Any:
     return intrinsic(lambda typing, left, right: (left(left, right), code))
 
 
-absolute, with_sign_of, greater = (
-    _of_llvm(name, arguments) for name, arguments in (("fabs", 1), ("copysign", 2), ("maxnum", 2))
-)
-"""The magnitudes of numbers; these with the signs of others; the greater of two."""
+absolute, with_sign_of = _of_llvm("fabs", 1), _of_llvm("copysign", 2)
+"""The magnitudes of numbers; these with the signs of others."""
+
+
+@intrinsic
+def greater(typing: Any, left: Any, right: Any) -> Any:
+    """The greater of two numbers, the right one where either is NaN: one instruction on x86."""
+
+    def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", *args), *args)
+
+    return left(left, right), code
 
 
 @part
