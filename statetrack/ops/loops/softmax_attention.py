@@ -20,7 +20,7 @@ from statetrack.ops.loops.compiling import loop, part
 from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.memory import Array, at, release, zeros
 from statetrack.ops.loops.squares import transpose
-from statetrack.ops.loops.tiles import ROWS, add_products
+from statetrack.ops.loops.tiles import add_products
 from statetrack.ops.loops.vectors import (
     LANES,
     exponential,
@@ -37,7 +37,7 @@ from statetrack.ops.loops.vectors import (
 
 @part
 def _read(rows: Array, place: int, stride: int, T: int, K: int, found: Array) -> None:
-    """Copy rows [T, K] to [P, Q]."""
+    """Copy rows [T, K], which have a stride, to [P, Q], with zeros behind each."""
     Q = padded(K)
     for t in up_to(T):
         for i in spaced(0, K, LANES):
@@ -47,7 +47,7 @@ def _read(rows: Array, place: int, stride: int, T: int, K: int, found: Array) ->
 
 @part
 def _write(rows: Array, T: int, K: int, found: Array, place: int, stride: int) -> None:
-    """Copy the first rows of [P, Q] to [T, K]."""
+    """Copy the first T rows of [P, Q] to [T, K], whose rows have a stride."""
     Q = padded(K)
     for t in up_to(T):
         for i in spaced(0, K, LANES):
@@ -61,23 +61,22 @@ def _turn(
 ) -> None:
     """Rows [T, K], turned by the angles of their positions or back, times a number: [P, Q].
 
-    Rows are an array, a place and a stride, tables the cosines and the sines [T, J]. Whole vectors
-    are written: what is behind their numbers is written after them.
+    Rows are an array, a place and a stride, tables the cosines and the sines in rows of whole
+    vectors. What is found has `LANES` numbers behind it: vectors are written as a whole, from such
+    places and in such an order that those that follow overwrite what is behind each.
     """
     rows, place, stride = rows
     cosines, sines = tables
-    Q = padded(K)
+    Q, R = padded(K), padded(J)
     factor = found.dtype.type(scale)
     for t in up_to(T):
         here, to = place + t * stride, t * Q
-        for j in spaced((J - 1) // LANES * LANES, -1, -LANES):
-            count = least(LANES, J - j)
-            cosine = factor * load_some(cosines, t * J + j, count)
-            sine = factor * load_some(sines, t * J + j, count)
+        for j in spaced(R - LANES, -1, -LANES):
+            cosine, sine = factor * load(cosines, t * R + j), factor * load(sines, t * R + j)
             if back:
                 sine = found.dtype.type(0) - sine
-            one = load_some(rows, here + j, count)
-            two = load_some(rows, here + J + j, count)
+            one = load_some(rows, here + j, least(LANES, K - j))
+            two = load_some(rows, here + J + j, least(LANES, K - J - j))
             store(found, to + j, one * cosine - two * sine)
             store(found, to + J + j, one * sine + two * cosine)
         for i in spaced(2 * J, K, LANES):
@@ -86,27 +85,35 @@ def _turn(
 
 
 @part
-def _clear(rows: Array, place: int, size: int) -> None:
+def _clear(rows: Array, size: int) -> None:
     """Write zeros, a whole number of vectors."""
-    for i in spaced(place, place + size, LANES):
+    for i in spaced(0, size, LANES):
         store(rows, i, splat(rows.dtype.type(0)))
 
 
 @part
-def _whole_tiles(rows: int) -> int:
-    """A number of rows, rounded up to whole tiles."""
-    return (rows + ROWS - 1) // ROWS * ROWS
+def _as_columns(rows: Array, start: int, K: int, columns: Array) -> None:
+    """`LANES` rows of [P, Q] from `start` on, as columns [Q, LANES]."""
+    Q = padded(K)
+    for i in spaced(0, K, LANES):
+        transpose(rows, start * Q + i, Q, columns, i * LANES)
+
+
+@part
+def _products(rows: Array, columns: Array, stop: int, K: int, found: Array) -> None:
+    """The products [stop, LANES] of the first rows of [P, Q] and columns [Q, LANES]."""
+    Q = padded(K)
+    _clear(found, stop * LANES)
+    add_products((rows, 0, Q, 1), (columns, 0, 0, LANES), (stop, K, 1), (found, 0, LANES))
 
 
 @part
 def _weights(keys: Array, queries: Array, start: int, stop: int, K: int, weights: Array) -> Any:
-    """The weights p of positions [stop] before they are divided by their sum, and 1 / their sum.
+    """The weights [stop, LANES] of positions for the queries from `start` on, given as columns.
 
-    They are for queries from `start` on as columns [K, LANES]."""
-    Q = padded(K)
-    rows = _whole_tiles(stop)
-    _clear(weights, 0, rows * LANES)
-    add_products((keys, 0, Q, 1), (queries, 0, 0, LANES), (rows, K, 1), (weights, 0, LANES))
+    They are those of softmax times their sum for each query, of which the inverses are returned.
+    """
+    _products(keys, queries, stop, K, weights)
     highest = load(weights, 0)
     for s in spaced(1, start + 1, 1):
         highest = greater(highest, load(weights, s * LANES))
@@ -120,14 +127,6 @@ def _weights(keys: Array, queries: Array, start: int, stop: int, K: int, weights
         store(weights, s * LANES, weight)
         summed = summed + weight
     return weights.dtype.type(1) / summed
-
-
-@part
-def _as_columns(rows: Array, start: int, K: int, columns: Array) -> None:
-    """Rows from `start` on of [P, Q], as columns [Q, LANES]."""
-    Q = padded(K)
-    for i in spaced(0, K, LANES):
-        transpose(rows, start * Q + i, Q, columns, i * LANES)
 
 
 @loop
@@ -144,12 +143,14 @@ def attention_forward(
     stride: int,
 ) -> None:
     """Outputs [W, T, N, K] of queries, keys and values [W, T, 3, N, K], in rows with a stride."""
-    P, Q = padded(T), padded(K)
-    size = P * Q + LANES
-    queries, keys, values, columns, weights, found, shares = zeros(
-        outputs, (size, size, size, Q * LANES, P * LANES, LANES * Q, LANES)
+    P, Q, R, D = padded(T), padded(K), padded(J), N * K
+    size, scale = P * Q + LANES, 1 / math.sqrt(K)
+    queries, keys, values, columns, weights, shares, found, cosine, sine = zeros(
+        outputs, (size, size, size, Q * LANES, P * LANES, LANES, LANES * Q, T * R, T * R)
     )
-    tables, scale, D = (cosines, sines), 1 / math.sqrt(K), N * K
+    _read(cosines, 0, J, T, J, cosine)
+    _read(sines, 0, J, T, J, sine)
+    tables = cosine, sine
     for word in up_to(W):
         for head in up_to(N):
             place = word * T * stride + head * K
@@ -158,12 +159,12 @@ def attention_forward(
             _read(projected, place + 2 * D, stride, T, K, values)
             for start in spaced(0, T, LANES):
                 count = least(LANES, T - start)
-                stop, rows = start + count, _whole_tiles(count)
+                stop = start + count
                 _as_columns(queries, start, K, columns)
                 store(shares, 0, _weights(keys, columns, start, stop, K, weights))
-                _clear(found, 0, rows * Q)
+                _clear(found, count * Q)
                 left, right = (weights, 0, 1, LANES), (values, 0, LANES, Q)
-                add_products(left, right, (rows, stop, Q // LANES), (found, 0, Q))
+                add_products(left, right, (count, stop, Q // LANES), (found, 0, Q))
                 for t in up_to(count):
                     for i in spaced(t * Q, t * Q + Q, LANES):
                         store(found, i, at(shares, t) * load(found, i))
@@ -186,51 +187,48 @@ def attention_backward(
     stride: int,
 ) -> None:
     """The gradients by queries, keys and values, [W, T, 3, N, K]."""
-    P, Q = padded(T), padded(K)
-    size = P * Q + LANES
+    P, Q, R, D = padded(T), padded(K), padded(J), N * K
+    size, scale, V = P * Q + LANES, 1 / math.sqrt(K), padded(K) // LANES
     queries, keys, values, wanted, by_queries, by_keys, by_values = zeros(
         by_outputs, (size, size, size, size, size, size, size)
     )
-    columns, weights, by_weights = zeros(by_outputs, (Q * LANES, P * LANES, P * LANES))
-    tables, scale, D, V = (cosines, sines), 1 / math.sqrt(K), N * K, Q // LANES
-    zero = splat(by_outputs.dtype.type(0))
+    columns, weights, by_weights, cosine, sine = zeros(
+        by_outputs, (Q * LANES, P * LANES, P * LANES, T * R, T * R)
+    )
+    _read(cosines, 0, J, T, J, cosine)
+    _read(sines, 0, J, T, J, sine)
+    tables = cosine, sine
     for word in up_to(W):
         for head in up_to(N):
-            place = word * T * stride + head * K
+            place, own = word * T * stride + head * K, word * T * 3 * D + head * K
             _turn((projected, place, stride), T, K, J, tables, scale, False, queries)
             _turn((projected, place + D, stride), T, K, J, tables, 1.0, False, keys)
             _read(projected, place + 2 * D, stride, T, K, values)
             _read(by_outputs, word * T * D + head * K, D, T, K, wanted)
-            _clear(by_queries, 0, P * Q)
-            _clear(by_keys, 0, P * Q)
-            _clear(by_values, 0, P * Q)
+            _clear(by_queries, T * Q)
+            _clear(by_keys, T * Q)
+            _clear(by_values, T * Q)
             for start in spaced(0, T, LANES):
                 count = least(LANES, T - start)
                 stop = start + count
-                rows = _whole_tiles(stop)
                 _as_columns(queries, start, K, columns)
                 share = _weights(keys, columns, start, stop, K, weights)
                 _as_columns(wanted, start, K, columns)
-                _clear(by_weights, 0, rows * LANES)
-                left, right = (values, 0, Q, 1), (columns, 0, 0, LANES)
-                add_products(left, right, (rows, K, 1), (by_weights, 0, LANES))
-                shared = zero
+                _products(values, columns, stop, K, by_weights)
+                along = splat(by_outputs.dtype.type(0))
                 for s in spaced(0, stop * LANES, LANES):
-                    shared = shared + load(weights, s) * load(by_weights, s)
-                shared = share * shared
+                    along = along + load(weights, s) * load(by_weights, s)
+                along = share * along
                 for s in spaced(0, stop * LANES, LANES):
                     weight = share * load(weights, s)
                     store(weights, s, weight)
-                    store(by_weights, s, weight * (load(by_weights, s) - shared))
-                sizes = rows, count, V
+                    store(by_weights, s, weight * (load(by_weights, s) - along))
                 left, right = (weights, 0, LANES, 1), (wanted, start * Q, LANES, Q)
-                add_products(left, right, sizes, (by_values, 0, Q))
+                add_products(left, right, (stop, count, V), (by_values, 0, Q))
                 left, right = (by_weights, 0, LANES, 1), (queries, start * Q, LANES, Q)
-                add_products(left, right, sizes, (by_keys, 0, Q))
+                add_products(left, right, (stop, count, V), (by_keys, 0, Q))
                 left, right = (by_weights, 0, 1, LANES), (keys, 0, LANES, Q)
-                sizes = _whole_tiles(count), stop, V
-                add_products(left, right, sizes, (by_queries, start * Q, Q))
-            own = word * T * 3 * D + head * K
+                add_products(left, right, (count, stop, V), (by_queries, start * Q, Q))
             _turn((by_queries, 0, Q), T, K, J, tables, scale, True, queries)
             _turn((by_keys, 0, Q), T, K, J, tables, 1.0, True, keys)
             _write(queries, T, K, by_projected, own, 3 * D)

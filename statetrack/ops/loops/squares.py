@@ -44,9 +44,7 @@ def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
         return rows
     halves = []
     for first in range(2):
-        order = ir.Constant(
-            ir.VectorType(ir.IntType(32), LANES), list(range(first, 2 * LANES, 2))
-        )
+        order = ir.Constant(ir.VectorType(ir.IntType(32), LANES), list(range(first, 2 * LANES, 2)))
         both = zip(rows[::2], rows[1::2], strict=True)
         halves.append([builder.shuffle_vector(one, two, order) for one, two in both])
     evens, odds = (_transposed(builder, half) for half in halves)

@@ -14,15 +14,12 @@ from numba import types
 from numba.core import cgutils
 
 from statetrack.ops.loops.compiling import part
-from statetrack.ops.loops.counting import least, spaced
+from statetrack.ops.loops.counting import spaced
 from statetrack.ops.loops.memory import intrinsic
 from statetrack.ops.loops.vectors import LANES, in_all_lanes, kind_of
 
-ROWS, VECTORS = 4, 4
-"""Of a whole tile."""
-
-TALL = 8
-"""Rows of a tile of one vector."""
+ROWS, VECTORS, TALL = 4, 4, 8
+"""Rows and vectors of a whole tile, and rows of a tall one, of one vector."""
 
 GROUP = 16
 """Words that a loop reads at once: their states stay in the fastest memory."""
@@ -65,6 +62,8 @@ def _tile(rows: int, vectors: int) -> Any:
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             dtype = left.types[0].dtype
             most_rows, most_vectors = at_once(rows, vectors, dtype.bitwidth // 8)
+            parts = -(-rows // most_rows)
+            most_rows = -(-rows // parts)  # no part is much smaller than another
             for row in range(0, rows, most_rows):
                 for vector in range(0, vectors, most_vectors):
                     of_rows = range(row, min(rows, row + most_rows))
@@ -121,9 +120,8 @@ def _add_products(builder: Any, dtype: Any, rows: range, vectors: range, args: A
         builder.store(builder.load(variable), pointer).align = dtype.bitwidth // 8
 
 
-_whole, _narrow = _tile(ROWS, VECTORS), _tile(ROWS, 1)
-_row, _single = _tile(1, VECTORS), _tile(1, 1)
-_tall = _tile(TALL, 1)
+_whole, _row = _tile(ROWS, VECTORS), _tile(1, VECTORS)
+_tall, _narrow, _single = _tile(TALL, 1), _tile(ROWS, 1), _tile(1, 1)
 
 
 @part
@@ -138,32 +136,27 @@ def add_products(left: Any, right: Any, sizes: Any, sums: Any) -> None:
     columns, begin, vector_stride, step = right
     rows, terms, vectors = sizes
     array, own, stride = sums
+    whole, tall = rows // ROWS * ROWS, rows // TALL * TALL
     for first in spaced(0, vectors, VECTORS):
-        several = columns, begin + first * vector_stride, vector_stride, step
-        last = least(vectors, first + VECTORS)
-        row = 0
-        if last == first + VECTORS:
-            while row + ROWS <= rows:
+        if first + VECTORS <= vectors:
+            several = columns, begin + first * vector_stride, vector_stride, step
+            to = own + first * LANES
+            for row in spaced(0, whole, ROWS):
                 some = numbers, place + row * row_stride, row_stride, term_stride
-                _whole(some, several, terms, (array, own + row * stride + first * LANES, stride, LANES))
-                row += ROWS
-            while row < rows:
+                _whole(some, several, terms, (array, to + row * stride, stride, LANES))
+            for row in spaced(whole, rows, 1):
                 some = numbers, place + row * row_stride, row_stride, term_stride
-                _row(some, several, terms, (array, own + row * stride + first * LANES, stride, LANES))
-                row += 1
+                _row(some, several, terms, (array, to + row * stride, stride, LANES))
         else:
-            for vector in spaced(first, last, 1):
+            for vector in spaced(first, vectors, 1):
                 one = columns, begin + vector * vector_stride, vector_stride, step
-                row = 0
-                while row + TALL <= rows:
+                to = own + vector * LANES
+                for row in spaced(0, tall, TALL):
                     some = numbers, place + row * row_stride, row_stride, term_stride
-                    _tall(some, one, terms, (array, own + row * stride + vector * LANES, stride, LANES))
-                    row += TALL
-                while row + ROWS <= rows:
+                    _tall(some, one, terms, (array, to + row * stride, stride, LANES))
+                for row in spaced(tall, whole, ROWS):
                     some = numbers, place + row * row_stride, row_stride, term_stride
-                    _narrow(some, one, terms, (array, own + row * stride + vector * LANES, stride, LANES))
-                    row += ROWS
-                while row < rows:
+                    _narrow(some, one, terms, (array, to + row * stride, stride, LANES))
+                for row in spaced(whole, rows, 1):
                     some = numbers, place + row * row_stride, row_stride, term_stride
-                    _single(some, one, terms, (array, own + row * stride + vector * LANES, stride, LANES))
-                    row += 1
+                    _single(some, one, terms, (array, to + row * stride, stride, LANES))
