@@ -126,29 +126,20 @@ firsts = _rearranged([2 * lane % LANES for lane in range(LANES)])
 """Each of a vector's first numbers twice, and the first parts of pairs at the front."""
 
 
-def _reduced(name: str, *start: float) -> Any:
-    """A number of all of a vector's, by a reduction of LLVM, which may begin with a number."""
+@intrinsic
+def total(typing: Any, vector: Any) -> Any:
+    """The sum of a vector's numbers."""
 
-    @intrinsic
-    def reduced(typing: Any, vector: Any) -> Any:
-        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            number = kind_of(vector.dtype).element
-            kind = "f32" if vector.dtype == types.float32 else "f64"
-            begin = [ir.Constant(number, each) for each in start]
-            function = cgutils.get_or_insert_function(
-                builder.module,
-                ir.FunctionType(number, (*(each.type for each in begin), args[0].type)),
-                f"llvm.vector.reduce.{name}.v{LANES}{kind}",
-            )
-            return builder.call(function, (*begin, args[0]), fastmath=("reassoc",))
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number = kind_of(vector.dtype).element
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(number, (number, args[0].type)),
+            f"llvm.vector.reduce.fadd.v{LANES}f{vector.dtype.bitwidth}",
+        )
+        return builder.call(function, (ir.Constant(number, 0.0), args[0]), fastmath=("reassoc",))
 
-        return vector.dtype(vector), code
-
-    return reduced
-
-
-total, largest_of = _reduced("fadd", 0.0), _reduced("fmax")
-"""The sum of a vector's numbers, and the largest of them."""
+    return vector.dtype(vector), code
 
 
 _INDICES = types.int64, types.int64
@@ -239,24 +230,22 @@ def _exponential(vector: Any, less: float) -> Any:
         series = constant(1 / math.factorial(_TAYLOR[vector.dtype]))
         for term in reversed(range(int(less), _TAYLOR[vector.dtype])):
             series = fused(series, rest, constant(1 / math.factorial(term)))
-        if less:
-            series = builder.fmul(series, rest)
-            scale = constant(1.0)
         exponent = builder.fptosi(power, whole)
-        if not less:  # added to the exponent of e^r, since 2^n can be twice the largest power
+        if not less:  # n is added to the exponent of e^r, as 2^n can be twice the largest power
             added = builder.shl(exponent, integer(mantissa))
-            found = builder.add(builder.bitcast(series, whole), added)
-            return builder.select(too_low, constant(0.0), builder.bitcast(found, kind))
+            sum_of_bits = builder.add(builder.bitcast(series, whole), added)
+            found = builder.select(too_low, constant(0.0), builder.bitcast(sum_of_bits, kind))
+            return builder.select(builder.fcmp_unordered("uno", given, given), given, found)
+        series = builder.fmul(series, rest)
+        scale = constant(1.0)
         half = builder.ashr(exponent, integer(1))
         for each in (half, builder.sub(exponent, half)):
             biased = builder.add(each, integer(2 ** (bits - mantissa - 2) - 1))
             factor = builder.bitcast(builder.shl(biased, integer(mantissa)), kind)
             series = builder.fmul(series, factor)
-            if less:
-                scale = builder.fmul(scale, factor)
-        if less:
-            series = builder.fadd(series, builder.fsub(scale, constant(1.0)))
-        return builder.select(too_low, constant(-less), series)
+            scale = builder.fmul(scale, factor)
+        series = builder.fadd(series, builder.fsub(scale, constant(1.0)))
+        return builder.select(too_low, constant(-1.0), series)
 
     return vector(vector), code
 
