@@ -23,6 +23,7 @@ from statetrack.ops.loops.squares import transpose
 from statetrack.ops.loops.tiles import add_products
 from statetrack.ops.loops.vectors import (
     LANES,
+    expect,
     exponential,
     from_lane,
     greater,
@@ -37,12 +38,16 @@ from statetrack.ops.loops.vectors import (
 
 @part
 def _read(rows: Array, place: int, stride: int, T: int, K: int, found: Array) -> None:
-    """Copy rows [T, K], which have a stride, to [P, Q], with zeros behind each."""
+    """Copy rows [T, K], which have a stride, to [P, Q], with zeros behind each.
+
+    The T rows behind, which are those of the next word, are asked for, as in all that follows.
+    """
     Q = padded(K)
     for t in up_to(T):
+        here = place + t * stride
         for i in spaced(0, K, LANES):
-            number = load_some(rows, place + t * stride + i, least(LANES, K - i))
-            store(found, t * Q + i, number)
+            expect(rows, here + T * stride + i)
+            store(found, t * Q + i, load_some(rows, here + i, least(LANES, K - i)))
 
 
 @part
@@ -50,9 +55,10 @@ def _write(rows: Array, T: int, K: int, found: Array, place: int, stride: int) -
     """Copy the first T rows of [P, Q] to [T, K], whose rows have a stride."""
     Q = padded(K)
     for t in up_to(T):
+        to = place + t * stride
         for i in spaced(0, K, LANES):
-            number = load(rows, t * Q + i)
-            store_some(found, place + t * stride + i, least(LANES, K - i), number)
+            expect(found, to + T * stride + i)
+            store_some(found, to + i, least(LANES, K - i), load(rows, t * Q + i))
 
 
 @part
@@ -71,6 +77,8 @@ def _turn(
     factor = found.dtype.type(scale)
     for t in up_to(T):
         here, to = place + t * stride, t * Q
+        for i in spaced(0, K, LANES):
+            expect(rows, here + T * stride + i)
         for j in spaced(R - LANES, -1, -LANES):
             cosine, sine = factor * load(cosines, t * R + j), factor * load(sines, t * R + j)
             if back:

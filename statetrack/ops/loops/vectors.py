@@ -20,7 +20,7 @@ from numba.extending import lower_builtin, models, register_model
 
 from statetrack.ops.loops.compiling import part
 from statetrack.ops.loops.counting import spaced
-from statetrack.ops.loops.memory import Array, at, intrinsic, put
+from statetrack.ops.loops.memory import ALIGNMENT, Array, at, intrinsic, put
 
 LANES = 16
 """Numbers of a vector."""
@@ -78,6 +78,26 @@ def store(typing: Any, array: Any, offset: Any, vector: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.int64, vector), code
+
+
+@intrinsic
+def expect(typing: Any, array: Any, offset: Any) -> Any:
+    """Ask for the memory of a vector before it is used; nothing is read, so it need not exist."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        integer = ir.IntType(32)
+        to_read, soon, data = integer(0), integer(3), integer(1)
+        for start in range(0, LANES, ALIGNMENT * 8 // array.dtype.bitwidth):
+            place = builder.gep(args[0], [builder.add(args[1], args[1].type(start))])
+            function = cgutils.get_or_insert_function(
+                builder.module,
+                ir.FunctionType(ir.VoidType(), (place.type, integer, integer, integer)),
+                "llvm.prefetch.p0",
+            )
+            builder.call(function, (place, to_read, soon, data))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), code
 
 
 @intrinsic
