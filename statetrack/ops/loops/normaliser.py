@@ -13,7 +13,6 @@ from statetrack.ops.loops.memory import Array, at, put, smallest
 from statetrack.ops.loops.vectors import (
     LANES,
     exponential,
-    largest_of,
     load_some,
     splat,
     store_some,
@@ -24,7 +23,8 @@ from statetrack.ops.loops.vectors import (
 @part
 def _floor(maxima: Array, row: int) -> Any:
     """The exponential of -m, a normal number at least."""
-    floor = largest_of(exponential(splat(maxima.dtype.type(0) - at(maxima, row))))
+    powers = exponential(splat(maxima.dtype.type(0) - at(maxima, row)))
+    floor = total(powers) / maxima.dtype.type(LANES)
     tiny = smallest(maxima)
     return floor if floor > tiny else tiny
 

@@ -14,12 +14,12 @@ from numba import types
 from numba.core import cgutils
 
 from statetrack.ops.loops.compiling import part
-from statetrack.ops.loops.counting import least, spaced
+from statetrack.ops.loops.counting import spaced
 from statetrack.ops.loops.memory import intrinsic
 from statetrack.ops.loops.vectors import LANES, in_all_lanes, kind_of
 
-ROWS, VECTORS = 4, 4
-"""Of a whole tile."""
+ROWS, VECTORS, TALL = 4, 4, 8
+"""Rows and vectors of a whole tile, and rows of a tall one, of one vector."""
 
 GROUP = 16
 """Words that a loop reads at once: their states stay in the fastest memory."""
@@ -66,6 +66,8 @@ def _tile(rows: int, vectors: int, gathered: Literal["rows", "terms"] | None = N
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         dtype = signature.args[0].types[0].dtype
         most_rows, most_vectors = at_once(rows, vectors, dtype.bitwidth // 8)
+        parts = -(-rows // most_rows)
+        most_rows = -(-rows // parts)  # no part is much smaller than another
         for row in range(0, rows, most_rows):
             for vector in range(0, vectors, most_vectors):
                 of_rows = range(row, min(rows, row + most_rows))
@@ -153,8 +155,8 @@ def _add_products(
         builder.store(builder.load(variable), pointer).align = dtype.bitwidth // 8
 
 
-_whole, _narrow = _tile(ROWS, VECTORS), _tile(ROWS, 1)
-_row, _single = _tile(1, VECTORS), _tile(1, 1)
+_whole, _row = _tile(ROWS, VECTORS), _tile(1, VECTORS)
+_tall, _narrow, _single = _tile(TALL, 1), _tile(ROWS, 1), _tile(1, 1)
 
 
 @part
@@ -169,28 +171,30 @@ def add_products(left: Any, right: Any, sizes: Any, sums: Any) -> None:
     columns, begin, vector_stride, step = right
     rows, terms, vectors = sizes
     array, own, stride = sums
-    whole = rows // ROWS * ROWS
+    whole, tall = rows // ROWS * ROWS, rows // TALL * TALL
     for first in spaced(0, vectors, VECTORS):
-        several = columns, begin + first * vector_stride, vector_stride, step
-        last = least(vectors, first + VECTORS)
-        for row in spaced(0, whole, ROWS):
-            here, to = place + row * row_stride, own + row * stride
-            some = numbers, here, row_stride, term_stride
-            if last == first + VECTORS:
-                _whole(some, several, terms, (array, to + first * LANES, stride, LANES))
-            else:
-                for vector in spaced(first, last, 1):
-                    one = columns, begin + vector * vector_stride, vector_stride, step
-                    _narrow(some, one, terms, (array, to + vector * LANES, stride, LANES))
-        for row in spaced(whole, rows, 1):
-            here, to = place + row * row_stride, own + row * stride
-            some = numbers, here, row_stride, term_stride
-            if last == first + VECTORS:
-                _row(some, several, terms, (array, to + first * LANES, stride, LANES))
-            else:
-                for vector in spaced(first, last, 1):
-                    one = columns, begin + vector * vector_stride, vector_stride, step
-                    _single(some, one, terms, (array, to + vector * LANES, stride, LANES))
+        if first + VECTORS <= vectors:
+            several = columns, begin + first * vector_stride, vector_stride, step
+            to = own + first * LANES
+            for row in spaced(0, whole, ROWS):
+                some = numbers, place + row * row_stride, row_stride, term_stride
+                _whole(some, several, terms, (array, to + row * stride, stride, LANES))
+            for row in spaced(whole, rows, 1):
+                some = numbers, place + row * row_stride, row_stride, term_stride
+                _row(some, several, terms, (array, to + row * stride, stride, LANES))
+        else:
+            for vector in spaced(first, vectors, 1):
+                one = columns, begin + vector * vector_stride, vector_stride, step
+                to = own + vector * LANES
+                for row in spaced(0, tall, TALL):
+                    some = numbers, place + row * row_stride, row_stride, term_stride
+                    _tall(some, one, terms, (array, to + row * stride, stride, LANES))
+                for row in spaced(tall, whole, ROWS):
+                    some = numbers, place + row * row_stride, row_stride, term_stride
+                    _narrow(some, one, terms, (array, to + row * stride, stride, LANES))
+                for row in spaced(whole, rows, 1):
+                    some = numbers, place + row * row_stride, row_stride, term_stride
+                    _single(some, one, terms, (array, to + row * stride, stride, LANES))
 
 
 _whole_of_rows, _narrow_of_rows = _tile(ROWS, VECTORS, "rows"), _tile(ROWS, 1, "rows")

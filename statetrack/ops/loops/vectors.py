@@ -20,7 +20,7 @@ from numba.extending import lower_builtin, models, register_model
 
 from statetrack.ops.loops.compiling import part
 from statetrack.ops.loops.counting import spaced
-from statetrack.ops.loops.memory import Array, at, intrinsic, put
+from statetrack.ops.loops.memory import ALIGNMENT, Array, at, intrinsic, put
 
 LANES = 16
 """Numbers of a vector."""
@@ -81,6 +81,26 @@ def store(typing: Any, array: Any, offset: Any, vector: Any) -> Any:
 
 
 @intrinsic
+def expect(typing: Any, array: Any, offset: Any) -> Any:
+    """Ask for the memory of a vector before it is used; nothing is read, so it need not exist."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        integer = ir.IntType(32)
+        to_read, soon, data = integer(0), integer(3), integer(1)
+        for start in range(0, LANES, ALIGNMENT * 8 // array.dtype.bitwidth):
+            place = builder.gep(args[0], [builder.add(args[1], args[1].type(start))])
+            function = cgutils.get_or_insert_function(
+                builder.module,
+                ir.FunctionType(ir.VoidType(), (place.type, integer, integer, integer)),
+                "llvm.prefetch.p0",
+            )
+            builder.call(function, (place, to_read, soon, data))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), code
+
+
+@intrinsic
 def splat(typing: Any, number: Any) -> Any:
     """A vector of one number."""
     return Vector(number)(number), lambda context, builder, signature, args: in_all_lanes(
@@ -126,29 +146,20 @@ firsts = _rearranged([2 * lane % LANES for lane in range(LANES)])
 """Each of a vector's first numbers twice, and the first parts of pairs at the front."""
 
 
-def _reduced(name: str, *start: float) -> Any:
-    """A number of all of a vector's, by a reduction of LLVM, which may begin with a number."""
+@intrinsic
+def total(typing: Any, vector: Any) -> Any:
+    """The sum of a vector's numbers."""
 
-    @intrinsic
-    def reduced(typing: Any, vector: Any) -> Any:
-        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            number = kind_of(vector.dtype).element
-            kind = "f32" if vector.dtype == types.float32 else "f64"
-            begin = [ir.Constant(number, each) for each in start]
-            function = cgutils.get_or_insert_function(
-                builder.module,
-                ir.FunctionType(number, (*(each.type for each in begin), args[0].type)),
-                f"llvm.vector.reduce.{name}.v{LANES}{kind}",
-            )
-            return builder.call(function, (*begin, args[0]), fastmath=("reassoc",))
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number = kind_of(vector.dtype).element
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(number, (number, args[0].type)),
+            f"llvm.vector.reduce.fadd.v{LANES}f{vector.dtype.bitwidth}",
+        )
+        return builder.call(function, (ir.Constant(number, 0.0), args[0]), fastmath=("reassoc",))
 
-        return vector.dtype(vector), code
-
-    return reduced
-
-
-total, largest_of = _reduced("fadd", 0.0), _reduced("fmax")
-"""The sum of a vector's numbers, and the largest of them."""
+    return vector.dtype(vector), code
 
 
 _INDICES = types.int64, types.int64
@@ -239,20 +250,22 @@ def _exponential(vector: Any, less: float) -> Any:
         series = constant(1 / math.factorial(_TAYLOR[vector.dtype]))
         for term in reversed(range(int(less), _TAYLOR[vector.dtype])):
             series = fused(series, rest, constant(1 / math.factorial(term)))
-        if less:
-            series = builder.fmul(series, rest)
-            scale = constant(1.0)
         exponent = builder.fptosi(power, whole)
-        half = builder.ashr(exponent, integer(1))  # 2^n can be twice the largest power
+        if not less:  # n is added to the exponent of e^r, as 2^n can be twice the largest power
+            added = builder.shl(exponent, integer(mantissa))
+            sum_of_bits = builder.add(builder.bitcast(series, whole), added)
+            found = builder.select(too_low, constant(0.0), builder.bitcast(sum_of_bits, kind))
+            return builder.select(builder.fcmp_unordered("uno", given, given), given, found)
+        series = builder.fmul(series, rest)
+        scale = constant(1.0)
+        half = builder.ashr(exponent, integer(1))
         for each in (half, builder.sub(exponent, half)):
             biased = builder.add(each, integer(2 ** (bits - mantissa - 2) - 1))
             factor = builder.bitcast(builder.shl(biased, integer(mantissa)), kind)
             series = builder.fmul(series, factor)
-            if less:
-                scale = builder.fmul(scale, factor)
-        if less:
-            series = builder.fadd(series, builder.fsub(scale, constant(1.0)))
-        return builder.select(too_low, constant(-less), series)
+            scale = builder.fmul(scale, factor)
+        series = builder.fadd(series, builder.fsub(scale, constant(1.0)))
+        return builder.select(too_low, constant(-1.0), series)
 
     return vector(vector), code
 
@@ -287,10 +300,18 @@ def _of_llvm(name: str, arguments: int) -> Any:
     return intrinsic(lambda typing, left, right: (left(left, right), code))
 
 
-absolute, with_sign_of, greater = (
-    _of_llvm(name, arguments) for name, arguments in (("fabs", 1), ("copysign", 2), ("maxnum", 2))
-)
-"""The magnitudes of numbers; these with the signs of others; the greater of two."""
+absolute, with_sign_of = _of_llvm("fabs", 1), _of_llvm("copysign", 2)
+"""The magnitudes of numbers; these with the signs of others."""
+
+
+@intrinsic
+def greater(typing: Any, left: Any, right: Any) -> Any:
+    """The greater of two numbers, the right one where either is NaN: one instruction on x86."""
+
+    def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", *args), *args)
+
+    return left(left, right), code
 
 
 @part
@@ -329,6 +350,17 @@ def _masked(builder: Any, count: Any) -> Any:
     counts = in_all_lanes(builder, builder.trunc(count, ir.IntType(32)))
     lanes = builder.icmp_signed("<", ir.Constant(kind, list(range(LANES))), counts)
     return builder.icmp_signed(">=", count, ir.Constant(count.type, LANES)), lanes
+
+
+@intrinsic
+def from_lane(typing: Any, vector: Any, first: Any, number: Any) -> Any:
+    """A vector with a number in the lanes before the first that counts."""
+
+    def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
+        _, before = _masked(builder, args[1])
+        return builder.select(before, in_all_lanes(builder, args[2]), args[0])
+
+    return vector(vector, types.int64, vector.dtype), code
 
 
 @intrinsic

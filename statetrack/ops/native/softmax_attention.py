@@ -13,7 +13,7 @@ from torch import Tensor
 from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops, rows_of
 
 LONGEST_ATTENDED = 512
-"""Positions up to which the weights of a word and head are held as a square."""
+"""Positions up to which a word's keys and values stay in fast memory."""
 
 
 def softmax_attention(
