@@ -30,8 +30,8 @@ from statetrack.ops.loops.products import (
     keep_first,
     multiply,
     sums_between,
-    turned,
 )
+from statetrack.ops.loops.squares import turned
 from statetrack.ops.loops.vectors import (
     LANES,
     exponential,
@@ -174,11 +174,11 @@ def decayed_forward(
     the row (w, t) starts at (w T + t) times its stride.
     """
     P, Q = padded(V), padded(K)
-    state, turned_keys, scores, weights, plain, decays, since, read, decayed = zeros(
+    state, turned_keys, scores, weights, plain, decays, since, read, decayed, square = zeros(
         first,
         (
             N * K * P,
-            K * LANES,
+            Q * LANES,
             CHUNK * LANES,
             CHUNK * LANES,
             CHUNK * LANES,
@@ -186,6 +186,7 @@ def decayed_forward(
             LANES,
             CHUNK * P,
             CHUNK * Q,
+            LANES * LANES,
         ),
     )
     for word in up_to(W):
@@ -208,7 +209,7 @@ def decayed_forward(
                 query, key = row * strides[0] + shared, row * strides[1] + shared
                 value, output = row * strides[2] + head * U, (row * N + head) * V
                 if head == 0 or M > 1:
-                    turned(keys, key, strides[1], length, K, turned_keys, LANES)
+                    turned((keys, key, strides[1]), length, K, turned_keys, 0, LANES, square)
                     multiply(
                         (queries, query, strides[0], 1),
                         (turned_keys, 0, LANES),
@@ -320,14 +321,15 @@ def decayed_backward(
         by_value,
         by_key,
         by_query,
+        square,
     ) = zeros(
         by_outputs,
         (
             N * K * P,
-            N * V * Q,
-            V * Q,
-            K * LANES,
-            U * LANES,
+            N * V * Q + LANES * Q,
+            P * Q,
+            Q * LANES,
+            P * LANES,
             CHUNK * LANES,
             CHUNK * LANES,
             CHUNK * LANES,
@@ -340,6 +342,7 @@ def decayed_backward(
             CHUNK * P,
             CHUNK * Q,
             CHUNK * Q,
+            LANES * LANES,
         ),
     )
     for word in up_to(W):
@@ -351,7 +354,8 @@ def decayed_backward(
                     store(adjoint, row * P + j, load_some(by_last, place, least(LANES, V - j)))
             for head in up_to(N):
                 place = (word * N + head) * K * V
-                _turned_to(by_last, place, V, K, V, turned_adjoint, head * V * Q, Q)
+                to = head * V * Q
+                turned((by_last, place, V), K, V, turned_adjoint, to, Q, square)
         for start in spaced((T - 1) // CHUNK * CHUNK, -1, -CHUNK):
             length = least(CHUNK, T - start)
             row = word * T + start
@@ -363,7 +367,7 @@ def decayed_backward(
                 value, output = row * strides[2] + head * U, (row * N + head) * V
                 to_query, to_value = row * M * K + shared, (row * N + head) * U
                 if head == 0 or M > 1:
-                    turned(keys, key, strides[1], length, K, turned_keys, LANES)
+                    turned((keys, key, strides[1]), length, K, turned_keys, 0, LANES, square)
                     multiply(
                         (queries, query, strides[0], 1),
                         (turned_keys, 0, LANES),
@@ -377,7 +381,7 @@ def decayed_backward(
                 gates = (log_gates, row * strides[3] + head, strides[3])
                 written = (writes, row * strides[4] + head, strides[4])
                 _decays(gates, written, length, G, plain, decays, since)
-                turned(values, value, strides[2], length, U, turned_values, LANES)
+                turned((values, value, strides[2]), length, U, turned_values, 0, LANES, square)
                 multiply(
                     (by_outputs, output, N * V, 1),
                     (turned_values, 0, LANES),
@@ -464,9 +468,10 @@ def decayed_backward(
                 if held:
                     if start > 0:
                         place = kept_place(word * N + head, start, T, K, V)
-                        turned(kept, place, P, K, V, turned_state, Q)
+                        turned((kept, place, P), K, V, turned_state, 0, Q, square)
                     else:
-                        turned(first, (word % B * N + head) * K * V, V, K, V, turned_state, Q)
+                        place = (word % B * N + head) * K * V
+                        turned((first, place, V), K, V, turned_state, 0, Q, square)
                     multiply(
                         (wanted, 0, P, 1),
                         (turned_state, 0, Q),
@@ -535,23 +540,6 @@ def decayed_backward(
                     place = (word * N * K + row) * V + j
                     store_some(by_first, place, least(LANES, V - j), load(adjoint, row * P + j))
     release(adjoint)
-
-
-@part
-def _turned_to(
-    matrix: Array,
-    place: int,
-    stride: int,
-    rows: int,
-    columns: int,
-    found: Array,
-    own: int,
-    width: int,
-) -> None:
-    """A matrix [rows, columns] transposed, from `own` on, in rows of a width."""
-    for row in up_to(rows):
-        for column in up_to(columns):
-            put(found, own + column * width + row, at(matrix, place + row * stride + column))
 
 
 @part

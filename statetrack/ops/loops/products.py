@@ -77,16 +77,6 @@ def multiply(left: Any, right: Any, results: Any, sizes: Any, which: int, added:
 
 
 @part
-def turned(
-    matrix: Array, place: int, stride: int, rows: int, columns: int, found: Array, width: int
-) -> None:
-    """A matrix [rows, columns] transposed, from the start of `found`, whose rows have a width."""
-    for row in up_to(rows):
-        for column in up_to(columns):
-            put(found, column * width + row, at(matrix, place + row * stride + column))
-
-
-@part
 def keep_first(matrix: Array, place: int, size: int, row: Any) -> None:
     """Write the first `size` numbers of a vector, and zeros behind them."""
     store(matrix, place, row)

@@ -104,7 +104,7 @@ def _as_columns(rows: Array, start: int, K: int, columns: Array) -> None:
     """`LANES` rows of [P, Q] from `start` on, as columns [Q, LANES]."""
     Q = padded(K)
     for i in spaced(0, K, LANES):
-        transpose(rows, start * Q + i, Q, columns, i * LANES)
+        transpose(rows, start * Q + i, Q, columns, i * LANES, LANES)
 
 
 @part
