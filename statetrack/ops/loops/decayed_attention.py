@@ -21,7 +21,7 @@ from typing import Any
 
 from statetrack.ops.loops.compiling import loop, part
 from statetrack.ops.loops.counting import least, spaced, up_to
-from statetrack.ops.loops.matrix_states import CHUNK, kept_place
+from statetrack.ops.loops.matrix_states import CHUNK, expect_rows, kept_place
 from statetrack.ops.loops.memory import Array, at, exists, put, release, zeros
 from statetrack.ops.loops.products import (
     ALL,
@@ -209,6 +209,11 @@ def decayed_forward(
                 query, key = row * strides[0] + shared, row * strides[1] + shared
                 value, output = row * strides[2] + head * U, (row * N + head) * V
                 if head == 0 or M > 1:
+                    expect_rows((queries, query + length * strides[0], strides[0]), length, K)
+                    expect_rows((keys, key + length * strides[1], strides[1]), length, K)
+                expect_rows((values, value + length * strides[2], strides[2]), length, U)
+                expect_rows((outputs, output + length * N * V, N * V), length, V)
+                if head == 0 or M > 1:
                     turned((keys, key, strides[1]), length, K, turned_keys, 0, LANES, square)
                     multiply(
                         (queries, query, strides[0], 1),
@@ -366,6 +371,15 @@ def decayed_backward(
                 query, key = row * strides[0] + shared, row * strides[1] + shared
                 value, output = row * strides[2] + head * U, (row * N + head) * V
                 to_query, to_value = row * M * K + shared, (row * N + head) * U
+                ahead = length if T <= CHUNK else -CHUNK
+                if head == 0 or M > 1:
+                    expect_rows((queries, query + ahead * strides[0], strides[0]), length, K)
+                    expect_rows((keys, key + ahead * strides[1], strides[1]), length, K)
+                    expect_rows((by_queries, to_query + ahead * M * K, M * K), length, K)
+                    expect_rows((by_keys, to_query + ahead * M * K, M * K), length, K)
+                expect_rows((values, value + ahead * strides[2], strides[2]), length, U)
+                expect_rows((by_outputs, output + ahead * N * V, N * V), length, V)
+                expect_rows((by_values, to_value + ahead * N * U, N * U), length, U)
                 if head == 0 or M > 1:
                     turned((keys, key, strides[1]), length, K, turned_keys, 0, LANES, square)
                     multiply(

@@ -13,6 +13,7 @@ from statetrack.ops.loops.memory import Array, at, exists, put
 from statetrack.ops.loops.vectors import (
     LANES,
     add_at,
+    expect,
     exponential,
     load_some,
     padded,
@@ -39,6 +40,15 @@ def gains_of(log_gates: Array, place: int, G: int, K: int, gates: Array) -> None
     else:
         for i in spaced(0, K, LANES):
             store(gates, i, exponential(load_some(log_gates, place + i, least(LANES, K - i))))
+
+
+@part
+def expect_rows(rows: Any, count: int, size: int) -> None:
+    """Ask for the memory of rows, which are an array, a place and a stride; it need not exist."""
+    numbers, place, stride = rows
+    for row in up_to(count):
+        for i in spaced(0, size, LANES):
+            expect(numbers, place + row * stride + i)
 
 
 @part
