@@ -12,6 +12,7 @@ from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.matrix_states import (
     CHUNK,
     add_gates,
+    expect_rows,
     gain_lanes,
     gains_of,
     kept_place,
@@ -22,6 +23,7 @@ from statetrack.ops.loops.matrix_states import (
 from statetrack.ops.loops.memory import Array, at, empty, exists, put, release
 from statetrack.ops.loops.vectors import (
     LANES,
+    expect,
     load,
     load_some,
     padded,
@@ -60,6 +62,7 @@ def delta_forward(
     have G = K numbers a head, one or none.
     """
     state, gates = empty(first, (K * LANES, K + LANES))
+    ahead = least(T, CHUNK)
     for word in up_to(W):
         for head in up_to(N):
             for column in spaced(0, V, LANES):
@@ -75,6 +78,8 @@ def delta_forward(
                             store(kept, place + i * padded(V), load(state, i * LANES))
                     row = word * T + t
                     query = row * strides[0] + head * K
+                    expect_rows((queries, query + ahead * strides[0], 0), 1, K)
+                    expect(outputs, ((row + ahead) * N + head) * V + column)
                     if G > 0:
                         gains_of(log_gates, row * strides[4] + head * G, G, K, gates)
                         for i in up_to(K):
@@ -84,6 +89,8 @@ def delta_forward(
                         key = row * strides[1] + (p * N + head) * K
                         value = row * strides[2] + (p * N + head) * V + column
                         error = load_some(values, value, count)
+                        expect_rows((keys, key + ahead * strides[1], 0), 1, K)
+                        expect(values, value + ahead * strides[2])
                         for i in up_to(K):
                             error = error - at(keys, key + i) * load(state, i * LANES)
                         if exists(kept):
@@ -242,11 +249,14 @@ def _delta_by_values(
         store(adjoint, i * LANES, splat(zero))
         if exists(by_last):
             store(adjoint, i * LANES, load_some(by_last, own + i * V, count))
+    ahead = T if T <= CHUNK else -CHUNK
     for t in spaced(until - 1, -1, -1):
         row = word * T + t
         query = row * strides[0] + head * K
         key = row * strides[1] + ((n - 1) * N + head) * K
         wanted = load_some(by_outputs, (row * N + head) * V + column, count)
+        expect_rows((queries, query + ahead * strides[0], 0), 1, K)
+        expect(by_outputs, ((row + ahead) * N + head) * V + column)
         if G > 0:
             gains_of(log_gates, row * strides[4] + head * G, G, K, gates)
         along = splat(zero)
@@ -259,6 +269,8 @@ def _delta_by_values(
             along = at(betas, row * strides[3] + p * N + head) * along
             place = ((row * n + p) * N + head) * V + column
             store_some(by_values, place, count, along)
+            expect(by_values, place + ahead * n * N * V)
+            expect_rows((keys, key + ahead * strides[1], 0), 1, K)
             following = splat(zero)
             before = key - N * K
             if p > 0:
@@ -313,6 +325,7 @@ def _delta_by_keys(
     zero = kept.dtype.type(0)
     count = least(LANES, K - first)
     own, size = word * N + head, V * LANES
+    ahead = T if T <= CHUNK else -CHUNK
     transposed(by_last, (own * K + first) * V, V, count, V, adjoint)
     for start in spaced((until - 1) // CHUNK * CHUNK, -1, -CHUNK):
         length = least(CHUNK, until - start)
@@ -346,7 +359,9 @@ def _delta_by_keys(
                 wanted = at(by_outputs, place + j)
                 found = found + wanted * load(states, now + j * LANES)
                 store(adjoint, j * LANES, load(adjoint, j * LANES) + wanted * query)
-            store_some(by_queries, (row * N + head) * K + first, count, found)
+            place = (row * N + head) * K + first
+            store_some(by_queries, place, count, found)
+            expect(by_queries, place + ahead * N * K)
             for p in spaced(n - 1, -1, -1):
                 now -= size
                 key = load_some(keys, row * strides[1] + (p * N + head) * K + first, count)
@@ -362,6 +377,7 @@ def _delta_by_keys(
                     store(adjoint, j * LANES, held - beta * along * key)
                 place = ((row * n + p) * N + head) * K + first
                 store_some(by_keys, place, count, beta * found)
+                expect(by_keys, place + ahead * n * N * K)
             if G > 0:
                 gain = gain_lanes(log_gates, row * strides[4] + head * G, G, first, count)
                 found = splat(zero)
