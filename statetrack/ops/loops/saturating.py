@@ -16,6 +16,7 @@ from statetrack.ops.loops.panels import add_rows, pack_columns, pack_rows
 from statetrack.ops.loops.tiles import GROUP, PIECE, add_products
 from statetrack.ops.loops.vectors import (
     LANES,
+    expect,
     hyperbolic_tangent,
     load,
     load_some,
@@ -119,6 +120,8 @@ def gated_forward(
                         store(after, place, hidden)
                         if exists(kept):
                             store(kept, row * N * P + i, hidden)
+                            for each in up_to(N):
+                                expect(kept, ((row + 1) * N + each) * P + i)
                         store_some(outputs, row * H + i, count, hidden)
                 states, after = after, states
             for word in up_to(words):
@@ -182,6 +185,8 @@ def gated_backward(
                     for i in spaced(0, H, LANES):
                         count = least(LANES, H - i)
                         place, own = word * P + i, (held + word) * stride + i
+                        for each in up_to(N):
+                            expect(kept, ((row - 2) * N + each) * P + i)
                         wanted = load_some(by_outputs, row * H + i, count)
                         wanted = wanted + load(adjoints, place)
                         if t > 0:
