@@ -89,6 +89,7 @@ def library_work(name: str) -> Callable[[], object]:
 
     kind, what = name.split()
     torch.set_num_threads(1)
+    st.ops.keep_freed_memory()  # as training does, in all versions
     torch.manual_seed(0)
     if kind == "analyse":
         automaton = st.load_task(what).automaton
