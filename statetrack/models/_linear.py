@@ -32,11 +32,16 @@ def linear_map(
     inputs: Tensor, weight: Tensor, bias: Tensor | None, kernel: KernelChoice = "torch"
 ) -> Tensor:
     """W x + b, [..., N], of inputs x [..., K]; of many by a loop, unless torch has threads."""
-    many = inputs.numel() >= native.LEAST_ROWS * inputs.shape[-1]
-    alone = many and not isinstance(inputs, RowsOfSymbols) and torch.get_num_threads() == 1
-    if alone and natively(kernel, inputs):
+    if maps_by_loop(inputs, kernel):
         return native.linear(inputs, weight, bias)
     return functional.linear(inputs, weight, bias)
+
+
+def maps_by_loop(inputs: Tensor, kernel: KernelChoice) -> bool:
+    """Whether a linear map of inputs [..., K] is computed by a loop."""
+    many = inputs.numel() >= native.LEAST_ROWS * inputs.shape[-1]
+    alone = many and not isinstance(inputs, RowsOfSymbols) and torch.get_num_threads() == 1
+    return alone and natively(kernel, inputs)
 
 
 class Linear(WithKernel, nn.Linear):

@@ -18,8 +18,10 @@ from torch import Tensor, nn
 
 from statetrack.models._base import through, zeros
 from statetrack.models._blocks import AffineMixer, BlockModel
-from statetrack.models._linear import Linear
+from statetrack.models._linear import Linear, WithKernel, maps_by_loop
 from statetrack.models._settings import BlockSettings
+from statetrack.ops import KernelChoice, native, natively
+from statetrack.ops.native.low_rank import Activation
 
 FactorsT = TypeVar("FactorsT")
 SettingsT = TypeVar("SettingsT", bound=BlockSettings)
@@ -31,14 +33,37 @@ LARGEST_LOG_RATE = 20.0
 """Upper bound of log(-log w): w underflows to 0 below it, and exp of more would overflow."""
 
 
-def positions_before(inputs: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
-    """The input one position before each of [B, T, D] or of [B, D], and the last of the inputs.
+def last_of(inputs: Tensor) -> Tensor:
+    """The last of inputs [B, T, D], or those at one position, [B, D]."""
+    return inputs if inputs.dim() == 2 else inputs[:, -1]
 
-    `last` [B, D] precedes the first.
+
+def shifted(
+    inputs: Tensor,
+    last: Tensor,
+    shares: Tensor,
+    more: Tensor | None = None,
+    *,
+    kernel: KernelChoice = "torch",
+) -> tuple[Tensor, ...]:
+    """Mixtures x + s (y - x) of inputs x and those one position before, y, for n rows of shares s.
+
+    Inputs are [B, T, D], or [B, D]; `last` [B, D] precedes the first; shares are [n, D], to which
+    `more` [..., n, D] are added.
     """
-    if inputs.dim() == 2:
-        return last, inputs
-    return torch.cat([last.unsqueeze(1), inputs[:, :-1]], 1), inputs[:, -1]
+    if natively(kernel, inputs):
+        if inputs.dim() == 3:
+            return native.mixed(inputs, last, shares, more)
+        at_once = None if more is None else more.unsqueeze(1)
+        found = native.mixed(inputs.unsqueeze(1), last, shares, at_once)
+        return tuple(part.squeeze(1) for part in found)
+    before = last
+    if inputs.dim() == 3:
+        before = torch.cat([last.unsqueeze(1), inputs[:, :-1]], 1)
+    change = before - inputs
+    if more is None:
+        return tuple(inputs + share * change for share in shares.unbind(0))
+    return (inputs.unsqueeze(-2) + change.unsqueeze(-2) * (shares + more)).unbind(-2)
 
 
 def first_shifts(width: int, depth: float, powers: Sequence[float]) -> Tensor:
@@ -83,11 +108,14 @@ class RWKVModel(BlockModel[SettingsT]):
         nn.init.zeros_(self.readout.bias)
 
 
-class LowRank(nn.Module):
+ACTIVATIONS = {"none": lambda inputs: inputs, "tanh": torch.tanh, "sigmoid": torch.sigmoid}
+
+
+class LowRank(WithKernel):
     """bias + activation(x W_1) W_2, which starts as the bias: W_1 is 0, W_2 orthogonal."""
 
     def __init__(
-        self, bias: Tensor | None, rank: int, activation: nn.Module, *, width: int = 0
+        self, bias: Tensor | None, rank: int, activation: Activation, *, width: int = 0
     ) -> None:
         super().__init__()
         width = width if bias is None else len(bias)
@@ -100,8 +128,15 @@ class LowRank(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """[..., D] of inputs [..., D]."""
-        outputs = through(self.outer, self.activation(self.inner(inputs)))
+        outputs = self.product(inputs)
         return outputs if self.bias is None else outputs + self.bias
+
+    def product(self, inputs: Tensor) -> Tensor:
+        """The same without the bias."""
+        if maps_by_loop(inputs, self.kernel):
+            weights = (self.inner.weight, self.outer.weight)
+            return native.low_rank(inputs, *weights, self.activation)
+        return through(self.outer, ACTIVATIONS[self.activation](self.inner(inputs)))
 
 
 class RWKVMixer(AffineMixer[tuple[Tensor, Tensor], tuple[FactorsT, Tensor]], Generic[FactorsT]):
@@ -114,8 +149,8 @@ class RWKVMixer(AffineMixer[tuple[Tensor, Tensor], tuple[FactorsT, Tensor]], Gen
     heads: tuple[int, int]
 
     @abc.abstractmethod
-    def factors(self, inputs: Tensor, before: Tensor) -> tuple[FactorsT, Tensor]:
-        """The recurrence's terms and the output gate [..., D], from inputs and previous inputs."""
+    def factors(self, inputs: Tensor, last: Tensor) -> tuple[FactorsT, Tensor]:
+        """The recurrence's terms and the output gate [..., D], of inputs after `last` [B, D]."""
 
     def initial_state(self, num_words: int) -> tuple[Tensor, Tensor]:
         """Zeros [B, D] as the input before the first, and a zero memory [B, N, K, K]."""
@@ -125,5 +160,4 @@ class RWKVMixer(AffineMixer[tuple[Tensor, Tensor], tuple[FactorsT, Tensor]], Gen
 
     def terms(self, inputs: Tensor, window: Tensor) -> tuple[tuple[FactorsT, Tensor], Tensor]:
         """The factors and the output gate, and the last input."""
-        before, last = positions_before(inputs, window)
-        return self.factors(inputs, before), last
+        return self.factors(inputs, window), last_of(inputs)

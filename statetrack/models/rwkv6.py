@@ -57,6 +57,7 @@ from statetrack.models._rwkv import (
     RWKVModel,
     first_shifts,
     log_decays_of,
+    shifted,
 )
 from statetrack.models._settings import ABOUT_NORM, KernelSettings, NormKind
 from statetrack.ops import (
@@ -130,7 +131,7 @@ class RWKV6Mixer(RWKVMixer[RWKV6Factors]):
         nn.init.zeros_(self.output.weight)
 
         ramp = torch.linspace(0, 1, width)
-        self.decay = LowRank(-6 + 5 * ramp ** (0.7 + 1.3 * depth), settings.decay_rank, nn.Tanh())
+        self.decay = LowRank(-6 + 5 * ramp ** (0.7 + 1.3 * depth), settings.decay_rank, "tanh")
         nn.init.uniform_(self.decay.outer.weight, -0.01, 0.01)
         zigzag = 0.1 * ((torch.arange(width) + 1) % 3 - 1)
         self.bonus = nn.Parameter(split_heads(depth * (1 - ramp) + zigzag, heads))  # u
@@ -150,15 +151,13 @@ class RWKV6Mixer(RWKVMixer[RWKV6Factors]):
         decays = terms[0].log_decays.exp().flatten(0, 1).flatten(1)
         return ColumnwiseOperators(DiagonalOperators(decays), self.heads[1])
 
-    def factors(self, inputs: Tensor, before: Tensor) -> tuple[RWKV6Factors, Tensor]:
+    def factors(self, inputs: Tensor, last: Tensor) -> tuple[RWKV6Factors, Tensor]:
         """The terms of the recurrence, and the output gate [..., D]."""
-        change = before - inputs
-        inner = torch.tanh(self.shift_inner(inputs + change * self.shift))
-        shares = self.shifts + torch.einsum(
-            "...mr,mrd->...md", split_heads(inner, 5), self.shift_outer
-        )
-        mixtures = inputs.unsqueeze(-2) + change.unsqueeze(-2) * shares  # [..., 5, D]
-        for_w, for_k, for_v, for_r, for_g = mixtures.unbind(-2)
+        (mixed,) = shifted(inputs, last, self.shift.unsqueeze(0), kernel=self.kernel)
+        inner = torch.tanh(self.shift_inner(mixed))
+        more = torch.einsum("...mr,mrd->...md", split_heads(inner, 5), self.shift_outer)
+        mixtures = shifted(inputs, last, self.shifts, more, kernel=self.kernel)
+        for_w, for_k, for_v, for_r, for_g = mixtures
         factors = (
             log_decays_of(widened(self.decay(for_w))),
             widened(self.receptance(for_r)),

@@ -36,6 +36,7 @@ B batch, T time, N heads, K head size, D width, R rank, c positions of a chunk.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -46,7 +47,7 @@ from statetrack.algebra import DiagonalMinusRankOne, Size
 from statetrack.models._base import require_divisor, through
 from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
-from statetrack.models._rwkv import LowRank, RWKVMixer, RWKVModel, first_shifts
+from statetrack.models._rwkv import LowRank, RWKVMixer, RWKVModel, first_shifts, shifted
 from statetrack.models._settings import ABOUT_NORM, BlockSettings, NormKind
 from statetrack.ops import (
     ColumnwiseOperators,
@@ -101,7 +102,7 @@ class RWKV7Factors(NamedTuple):
     queries: Tensor  # r
     log_decays: Tensor  # log w
     removals: Tensor  # kappa
-    rates: Tensor  # a
+    replacements: Tensor  # a * kappa
     keys: Tensor  # k
     values: Tensor  # v
 
@@ -129,9 +130,9 @@ class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
         ramp = torch.linspace(0, 1, width)
         within = torch.linspace(-1, 1, self.heads[1]).repeat(settings.heads)
         within = within * within.abs()
-        self.decay = LowRank(-5.5 + 6 * ramp ** (1 + depth**0.3) + 2.5 * within, rank, nn.Tanh())
-        self.rate = LowRank(-0.19 + 0.3 * within + 0.4 * (ramp - 0.5), rank, nn.Identity())
-        self.gate = LowRank(None, rank, nn.Sigmoid(), width=width)
+        self.decay = LowRank(-5.5 + 6 * ramp ** (1 + depth**0.3) + 2.5 * within, rank, "tanh")
+        self.rate = LowRank(-0.19 + 0.3 * within + 0.4 * (ramp - 0.5), rank, "none")
+        self.gate = LowRank(None, rank, "sigmoid", width=width)
         self.removal = nn.Parameter(0.71 - 0.1 * (ramp - 0.5))
         self.replacement = nn.Parameter(torch.full((width,), 1.02))
         self.bonus = nn.Parameter(torch.full(self.heads, -0.04))
@@ -142,9 +143,9 @@ class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
         """Outputs [B, T, N, K] and the last memory."""
         if kernel_for(self.kernel, memory.device, memory.dtype) != "native":
             return rwkv7_scan(terms[0], memory)
-        queries, log_decays, removals, rates, keys, values = terms[0]
+        queries, log_decays, removals, replacements, keys, values = terms[0]
         return native.replacing_attention(
-            queries, keys, values, log_decays, removals, rates * removals, memory
+            queries, keys, values, log_decays, removals, replacements, memory
         )
 
     def advance(self, terms: tuple[RWKV7Factors, Tensor], memory: Tensor) -> tuple[Tensor, Tensor]:
@@ -156,42 +157,64 @@ class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
         factors, _ = terms
         by_head = DiagonalMinusRankOneOperators(
             factors.log_decays.exp().flatten(0, 1),
-            (factors.rates * factors.removals).flatten(0, 1),
+            factors.replacements.flatten(0, 1),
             factors.removals.flatten(0, 1),
         )
         return ColumnwiseOperators(by_head, self.heads[1])
 
-    def factors(self, inputs: Tensor, before: Tensor) -> tuple[RWKV7Factors, Tensor]:
+    def factors(self, inputs: Tensor, last: Tensor) -> tuple[RWKV7Factors, Tensor]:
         """The terms of the recurrence, and the output gate [..., D]."""
-        if natively(self.kernel, inputs):
-            mixed = native.mixed(inputs, before, self.shifts).unbind(0)
-        else:
-            mixed = tuple(inputs + shift * (before - inputs) for shift in self.shifts.unbind(0))
+        mixed = shifted(inputs, last, self.shifts, kernel=self.kernel)
         for_r, for_w, for_k, for_v, for_a, for_g = mixed
-        keys = widened(self.key(for_k))
-        rates = torch.sigmoid(widened(self.rate(for_a)))
-        factors = (
-            widened(self.receptance(for_r)),
-            -FASTEST_DECAY * torch.sigmoid(widened(self.decay(for_w))),
-            keys * self.removal,
-            rates,
-            keys * (1 + (rates - 1) * self.replacement),
-            widened(self.value(for_v)),
+        maps = (
+            widened(self.key(for_k)),
+            widened(self.rate.product(for_a)),
+            widened(self.decay.product(for_w)),
         )
-        queries, decays, removals, rates, keys, values = (
-            factor.unflatten(-1, self.heads) for factor in factors
+        queries, values = (
+            widened(part).unflatten(-1, self.heads)
+            for part in (self.receptance(for_r), self.value(for_v))
         )
-        removals = functional.normalize(removals, dim=-1)
-        return RWKV7Factors(queries, decays, removals, rates, keys, values), self.gate(for_g)
+        gate = self.gate.product(for_g)
+        assert self.rate.bias is not None and self.decay.bias is not None
+        weights = (self.removal, self.replacement, self.rate.bias, self.decay.bias)
+        compute = terms_of
+        if natively(self.kernel, inputs):
+            compute = partial(native.removing_terms, fastest=FASTEST_DECAY)
+        decays, removals, replacements, keys = compute(*maps, *weights, heads=self.heads[0])
+        return RWKV7Factors(queries, decays, removals, replacements, keys, values), gate
 
     def finish(self, read: Tensor, terms: tuple[RWKV7Factors, Tensor], inputs: Tensor) -> Tensor:
         """Outputs [..., D], from the outputs [..., N, K] of the recurrence."""
         factors, gate = terms
-        shape = gate.shape
-        normed = self.norm(read.reshape(-1, shape[-1])).view(shape)
+        given = (factors.queries, factors.keys, factors.values, gate)
+        if natively(self.kernel, gate):
+            affine = (self.norm.weight, self.norm.bias)
+            found = native.gated_heads(read, *given, self.bonus, *affine, epsilon=self.norm.eps)
+            return through(self.output, found)
+        normed = self.norm(read.reshape(-1, gate.shape[-1])).view(gate.shape)
         weights = (factors.queries * self.bonus * factors.keys).sum(-1, keepdim=True)
         own = (weights * factors.values).flatten(-2)
         return through(self.output, gate * (normed + own))
+
+
+def terms_of(
+    keys: Tensor,
+    rates: Tensor,
+    decays: Tensor,
+    removal: Tensor,
+    replacement: Tensor,
+    rate_bias: Tensor,
+    decay_bias: Tensor,
+    heads: int,
+) -> tuple[Tensor, ...]:
+    """Log-decays, kappa, a * kappa and k, each [..., N, K], of maps of the inputs [..., D]."""
+    rates = torch.sigmoid(rates + rate_bias)
+    log_decays = -FASTEST_DECAY * torch.sigmoid(decays + decay_bias)
+    parts = (log_decays, keys * removal, rates, keys * (1 + (rates - 1) * replacement))
+    log_decays, removals, rates, keys = (part.unflatten(-1, (heads, -1)) for part in parts)
+    removals = functional.normalize(removals, dim=-1)
+    return log_decays, removals, rates * removals, keys
 
 
 @in_full_precision
@@ -200,7 +223,7 @@ def rwkv7_step(factors: RWKV7Factors, state: Tensor) -> tuple[Tensor, Tensor]:
     removed = torch.einsum("bnk,bnkv->bnv", factors.removals, state)
     state = (
         factors.log_decays.exp().unsqueeze(-1) * state
-        - torch.einsum("bnk,bnv->bnkv", factors.rates * factors.removals, removed)
+        - torch.einsum("bnk,bnv->bnkv", factors.replacements, removed)
         + torch.einsum("bnk,bnv->bnkv", factors.keys, factors.values)
     )
     return torch.einsum("bnk,bnkv->bnv", factors.queries, state), state
@@ -220,7 +243,7 @@ def rwkv7_scan(factors: RWKV7Factors, state: Tensor) -> tuple[Tensor, Tensor]:
     num_steps = factors.keys.shape[1]
     length = min(num_steps, CHUNK)
     padding = -num_steps % length
-    queries, log_decays, removals, rates, keys, values = (
+    queries, log_decays, removals, replacements, keys, values = (
         functional.pad(part, (0, 0, 0, 0, 0, padding))
         .unflatten(1, (-1, length))
         .movedim(1, 0)
@@ -231,7 +254,7 @@ def rwkv7_scan(factors: RWKV7Factors, state: Tensor) -> tuple[Tensor, Tensor]:
     decays, growths = sums.exp(), (-sums).exp()
     reads = decays * queries
     removals_before = -(sums - log_decays).exp() * removals
-    replacements = growths * rates * removals
+    replacements = growths * replacements
     additions = growths * keys
     known = torch.cat([(removals_before @ additions.mT).tril(-1) @ values, removals_before], -1)
     system = -(removals_before @ replacements.mT).tril(-1)

@@ -12,6 +12,7 @@ from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.matrix_states import (
     CHUNK,
     add_gates,
+    clear,
     gain_lanes,
     gains_of,
     kept_place,
@@ -128,13 +129,21 @@ def attention_backward(
     B: int,
     strides: Any,
 ) -> None:
-    """The gradients, added to zeros, in two passes as those of the delta rule."""
+    """The gradients, in two passes as those of the delta rule."""
     gones, states, adjoint, gates = empty(
         kept, (T * padded(V), (CHUNK + 1) * V * LANES, (K + V) * LANES, K + LANES)
     )
     for own in up_to(W * N):
         word, head = own // N, own % N
         until = num_wanted(by_outputs, by_last, word, head, T, N, V)
+        if M == N or head == 0:
+            clear(by_queries, word, head, until, T, M, K)
+            clear(by_keys, word, head, until, T, M, K)
+        clear(by_values, word, head, until, T, N, V)
+        clear(by_gates, word, head, 0 if G == 1 else until, T, N, G)
+        if exists(removals):
+            clear(by_removals, word, head, until, T, N, K)
+            clear(by_replacements, word, head, until, T, N, K)
         for column in spaced(0, V, LANES):
             _attention_by_values(
                 queries,
@@ -357,8 +366,9 @@ def _attention_by_keys(
                     found = found + held * load(states, before + j * LANES)
                     store(adjoint, j * LANES, gain * held)
             place = row * M * K + shared
-            by_query = by_query + load_some(by_queries, place, count)
+            if M < N and head > 0:
+                by_query = by_query + load_some(by_queries, place, count)
+                by_key = by_key + load_some(by_keys, place, count)
             store_some(by_queries, place, count, by_query)
-            by_key = by_key + load_some(by_keys, place, count)
             store_some(by_keys, place, count, by_key)
             add_gates(by_gates, (row * N + head) * G, G, first, count, gain * found)

@@ -94,6 +94,16 @@ def add_gates(by_gates: Array, place: int, G: int, first: int, count: int, found
 
 
 @part
+def clear(numbers: Array, word: int, head: int, start: int, T: int, N: int, size: int) -> None:
+    """Write zeros to the rows of a head [T, N, size] of a word from a position on."""
+    zero = splat(numbers.dtype.type(0))
+    for t in spaced(start, T, 1):
+        place = ((word * T + t) * N + head) * size
+        for i in spaced(0, size, LANES):
+            store_some(numbers, place + i, least(LANES, size - i), zero)
+
+
+@part
 def num_wanted(
     by_outputs: Array, by_last: Array, word: int, head: int, T: int, N: int, V: int
 ) -> Any:

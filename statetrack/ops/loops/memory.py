@@ -97,6 +97,17 @@ def put(typing: Any, array: Any, offset: Any, number: Any) -> Any:
 
 
 @intrinsic
+def one_of(typing: Any, like: Any, addresses: Any, place: Any) -> Any:
+    """The array, of the type of another, whose address is at a place among some."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        address = builder.load(builder.gep(args[1], [args[2]]))
+        return builder.inttoptr(address, context.get_value_type(like))
+
+    return like(like, addresses, types.int64), code
+
+
+@intrinsic
 def smallest(typing: Any, array: Any) -> Any:
     """The smallest normal number of the type of numbers.
 

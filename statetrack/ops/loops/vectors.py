@@ -463,6 +463,12 @@ def add_at(array: Array, offset: int, number: Any) -> None:
 
 
 @part
+def add_some(array: Array, offset: int, count: int, vector: Any) -> None:
+    """Add the first `count` numbers of a vector to those from an offset on."""
+    store_some(array, offset, count, load_some(array, offset, count) + vector)
+
+
+@part
 def padded(V: int) -> int:
     """The numbers of a row of V numbers that is kept: whole vectors."""
     return (V + LANES - 1) & -LANES

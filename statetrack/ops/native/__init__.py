@@ -23,16 +23,19 @@ from statetrack.ops.native.delta_rule import delta_rule as delta_rule
 from statetrack.ops.native.diagonal import gated_diagonal as gated_diagonal
 from statetrack.ops.native.diagonal import turning_diagonal as turning_diagonal
 from statetrack.ops.native.gates import gated as gated
-from statetrack.ops.native.gates import mixed as mixed
 from statetrack.ops.native.linear import LEAST_ROWS as LEAST_ROWS
 from statetrack.ops.native.linear import linear as linear
+from statetrack.ops.native.low_rank import low_rank as low_rank
 from statetrack.ops.native.matrix_network import matrix_network as matrix_network
 from statetrack.ops.native.matrix_states import reads_whole_words as reads_whole_words
 from statetrack.ops.native.matrix_states import whole_words as whole_words
+from statetrack.ops.native.mixtures import mixed as mixed
 from statetrack.ops.native.normaliser import divided as divided
 from statetrack.ops.native.norms import normalised as normalised
 from statetrack.ops.native.norms import unit_parts as unit_parts
 from statetrack.ops.native.rotations import rotated as rotated
+from statetrack.ops.native.rwkv_outputs import gated_heads as gated_heads
+from statetrack.ops.native.rwkv_terms import removing_terms as removing_terms
 from statetrack.ops.native.saturating import gated_network as gated_network
 from statetrack.ops.native.saturating import second_order_network as second_order_network
 from statetrack.ops.native.scalar_lstm import scalar_lstm as scalar_lstm
@@ -52,14 +55,17 @@ __all__ = [
     "gated",
     "gated_attention",
     "gated_diagonal",
+    "gated_heads",
     "gated_network",
     "linear",
+    "low_rank",
     "mixed",
     "normalised",
     "read_by_blocks",
     "read_by_factors",
     "read_by_matrices",
     "reads_whole_words",
+    "removing_terms",
     "replacing_attention",
     "rotated",
     "scalar_lstm",

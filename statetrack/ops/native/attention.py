@@ -89,7 +89,7 @@ def _rows_removed(sequences: Sequence[Tensor | None]) -> int:
     return 0 if values is None or replacements is None else values.shape[1]
 
 
-_ATTENTION = matrix_loop("attention", "attention", _attention_sizes, _rows_removed)
+_ATTENTION = matrix_loop("attention", "attention", _attention_sizes, _rows_removed, adds=False)
 _DECAYED, _SUMMED = (
     matrix_loop(
         "decayed_attention", "decayed", partial(_decayed_sizes, ones), lambda _: 0, adds=False

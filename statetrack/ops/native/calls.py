@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -168,6 +168,11 @@ def rows_of(tensor: Tensor, leading: int) -> tuple[Tensor, int]:
 def contiguous(*parts: Tensor | None) -> list[Tensor | None]:
     """Tensors as loops read them; None stays None."""
     return [None if part is None else part.contiguous() for part in parts]
+
+
+def addresses_of(parts: Sequence[Tensor | None]) -> Tensor:
+    """The addresses of some tensors, which a loop reads one after the other; 0 for None."""
+    return torch.tensor([0 if part is None else part.data_ptr() for part in parts])
 
 
 def or_zeros(gradient: Tensor | None, shape: tuple[int, ...], like: Tensor) -> Tensor:

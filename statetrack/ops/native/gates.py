@@ -1,6 +1,6 @@
-"""Gates and mixtures of rows by loops.
+"""Gates of rows by a loop.
 
-D width, n mixtures.
+D width.
 """
 
 from __future__ import annotations
@@ -48,38 +48,3 @@ def _gated_sizes(rows: Tensor) -> tuple[int, ...]:
 
 
 _GATED = Loop(_gated_forward, _gated_backward)
-
-
-def mixed(inputs: Tensor, before: Tensor, shares: Tensor) -> Tensor:
-    """Mixtures x + s (y - x) of x and y [..., D] by every row s of shares [n, D]: [n, ..., D]."""
-    others = (before.unsqueeze(0), shares.unsqueeze(0))
-    return call(inputs.unsqueeze(0), _MIXED, *others)[0].squeeze(0)
-
-
-def _mixed_forward(
-    keep: bool, inputs: Tensor, before: Tensor, shares: Tensor
-) -> tuple[Tensor, ...]:
-    outputs = inputs.new_empty(len(inputs), shares.shape[1], *inputs.shape[1:])
-    given, strides = rows_of_each(inputs, before, leading=inputs.dim() - 1)
-    arrays = contiguous(shares, outputs)
-    loops("gates").mixed_forward(*given, *arrays, *_mixed_sizes(inputs, shares), strides)
-    return outputs, outputs.new_empty(len(outputs), 0)
-
-
-def _mixed_backward(given: list[Tensor], kept: Tensor, by_outputs: Tensor) -> Tensors:
-    inputs, before, shares = given
-    by_inputs, by_before = inputs.new_empty(inputs.shape), before.new_empty(before.shape)
-    by_shares = shares.new_zeros(shares.shape)
-    numbers, strides = rows_of_each(inputs, before, leading=inputs.dim() - 1)
-    tensors = (shares, by_outputs, by_inputs, by_before, by_shares)
-    arrays = contiguous(*tensors)
-    loops("gates").mixed_backward(*numbers, *arrays, *_mixed_sizes(inputs, shares), strides)
-    return by_inputs, by_before, by_shares
-
-
-def _mixed_sizes(inputs: Tensor, shares: Tensor) -> tuple[int, ...]:
-    lanes, size = len(inputs), inputs.shape[-1]
-    return lanes, inputs.numel() // (lanes * size), size, shares.shape[1]
-
-
-_MIXED = Loop(_mixed_forward, _mixed_backward)
