@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 import torch
@@ -18,10 +18,9 @@ from torch import Tensor, nn
 
 from statetrack.models._base import through, zeros
 from statetrack.models._blocks import AffineMixer, BlockModel
-from statetrack.models._linear import Linear, WithKernel, maps_by_loop
+from statetrack.models._linear import Linear, RowsOfSymbols, WithKernel, maps_by_loop
 from statetrack.models._settings import BlockSettings
 from statetrack.ops import KernelChoice, native, natively
-from statetrack.ops.native.low_rank import Activation
 
 FactorsT = TypeVar("FactorsT")
 SettingsT = TypeVar("SettingsT", bound=BlockSettings)
@@ -66,6 +65,32 @@ def shifted(
     return (inputs.unsqueeze(-2) + change.unsqueeze(-2) * (shares + more)).unbind(-2)
 
 
+def maps_of_shifted(
+    inputs: Tensor,
+    last: Tensor,
+    shares: Tensor,
+    maps: Sequence[Linear],
+    *,
+    kernel: KernelChoice = "torch",
+) -> list[Tensor]:
+    """Linear maps, each of its own mixture of inputs and those one position before.
+
+    Where inputs depend on the symbol at their position alone, a map of a mixture is the sum of a
+    row for a symbol and one for the symbol before, of which there may be few.
+    """
+    if isinstance(inputs, RowsOfSymbols) and natively(kernel, inputs):
+        table, symbols = inputs.table, inputs.symbols
+        if 2 * len(table) + len(last) < symbols.numel():
+            nothing = torch.zeros_like(table)
+            here = torch.cat([table, nothing, torch.zeros_like(last)])
+            before = torch.cat([nothing, table, last])
+            mixed = shifted(here, before, shares, kernel=kernel)
+            tables = [linear(part) for linear, part in zip(maps, mixed, strict=True)]
+            return list(native.at_pairs(tables, symbols))
+    mixed = shifted(inputs, last, shares, kernel=kernel)
+    return [linear(part) for linear, part in zip(maps, mixed, strict=True)]
+
+
 def first_shifts(width: int, depth: float, powers: Sequence[float]) -> Tensor:
     """The initial share of the previous position in each coordinate, one row per power.
 
@@ -108,14 +133,16 @@ class RWKVModel(BlockModel[SettingsT]):
         nn.init.zeros_(self.readout.bias)
 
 
-ACTIVATIONS = {"none": lambda inputs: inputs, "tanh": torch.tanh, "sigmoid": torch.sigmoid}
-
-
 class LowRank(WithKernel):
     """bias + activation(x W_1) W_2, which starts as the bias: W_1 is 0, W_2 orthogonal."""
 
     def __init__(
-        self, bias: Tensor | None, rank: int, activation: Activation, *, width: int = 0
+        self,
+        bias: Tensor | None,
+        rank: int,
+        activation: Callable[[Tensor], Tensor] | None,
+        *,
+        width: int = 0,
     ) -> None:
         super().__init__()
         width = width if bias is None else len(bias)
@@ -128,15 +155,17 @@ class LowRank(WithKernel):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """[..., D] of inputs [..., D]."""
-        outputs = self.product(inputs)
+        outputs = self.outwards(through(self.inner, inputs))
         return outputs if self.bias is None else outputs + self.bias
 
-    def product(self, inputs: Tensor) -> Tensor:
-        """The same without the bias."""
-        if maps_by_loop(inputs, self.kernel):
-            weights = (self.inner.weight, self.outer.weight)
-            return native.low_rank(inputs, *weights, self.activation)
-        return through(self.outer, ACTIVATIONS[self.activation](self.inner(inputs)))
+    def outwards(self, inner: Tensor) -> Tensor:
+        """The same without the bias, of x W_1."""
+        if self.activation is None:
+            return through(self.outer, inner)
+        if maps_by_loop(inner, self.kernel):
+            signed = self.activation is torch.tanh
+            return native.activated_linear(inner, self.outer.weight, signed=signed)
+        return through(self.outer, self.activation(inner))
 
 
 class RWKVMixer(AffineMixer[tuple[Tensor, Tensor], tuple[FactorsT, Tensor]], Generic[FactorsT]):

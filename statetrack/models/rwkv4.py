@@ -44,7 +44,7 @@ from statetrack.models._base import through
 from statetrack.models._blocks import AffineMixer
 from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
-from statetrack.models._rwkv import RWKVModel, first_shifts, last_of, log_decays_of, shifted
+from statetrack.models._rwkv import RWKVModel, first_shifts, last_of, log_decays_of, maps_of_shifted
 from statetrack.models._settings import ABOUT_NORM, BlockSettings, NormKind
 from statetrack.ops import DiagonalOperators, Operators, widened
 from statetrack.settings import option
@@ -120,11 +120,9 @@ class RWKV4Mixer(AffineMixer[RWKV4State, Terms]):
 
     def terms(self, inputs: Tensor, window: Tensor) -> tuple[Terms, Tensor]:
         """K, v and sigmoid(r), from inputs and the inputs one position before."""
-        mixed = shifted(inputs, window, self.shifts, kernel=self.kernel)
-        for_key, for_value, for_receptance = mixed
-        keys = widened(self.key(for_key))
-        values = widened(self.value(for_value))
-        return (keys, values, torch.sigmoid(self.receptance(for_receptance))), last_of(inputs)
+        maps = (self.key, self.value, self.receptance)
+        keys, values, gate = maps_of_shifted(inputs, window, self.shifts, maps, kernel=self.kernel)
+        return (widened(keys), widened(values), torch.sigmoid(gate)), last_of(inputs)
 
     def advance(self, terms: Terms, memory: Sums) -> tuple[Sums, Sums]:
         """The sums before a position, and after it."""

@@ -57,6 +57,7 @@ from statetrack.models._rwkv import (
     RWKVModel,
     first_shifts,
     log_decays_of,
+    maps_of_shifted,
     shifted,
 )
 from statetrack.models._settings import ABOUT_NORM, KernelSettings, NormKind
@@ -131,7 +132,7 @@ class RWKV6Mixer(RWKVMixer[RWKV6Factors]):
         nn.init.zeros_(self.output.weight)
 
         ramp = torch.linspace(0, 1, width)
-        self.decay = LowRank(-6 + 5 * ramp ** (0.7 + 1.3 * depth), settings.decay_rank, "tanh")
+        self.decay = LowRank(-6 + 5 * ramp ** (0.7 + 1.3 * depth), settings.decay_rank, torch.tanh)
         nn.init.uniform_(self.decay.outer.weight, -0.01, 0.01)
         zigzag = 0.1 * ((torch.arange(width) + 1) % 3 - 1)
         self.bonus = nn.Parameter(split_heads(depth * (1 - ramp) + zigzag, heads))  # u
@@ -153,8 +154,10 @@ class RWKV6Mixer(RWKVMixer[RWKV6Factors]):
 
     def factors(self, inputs: Tensor, last: Tensor) -> tuple[RWKV6Factors, Tensor]:
         """The terms of the recurrence, and the output gate [..., D]."""
-        (mixed,) = shifted(inputs, last, self.shift.unsqueeze(0), kernel=self.kernel)
-        inner = torch.tanh(self.shift_inner(mixed))
+        (inner,) = maps_of_shifted(
+            inputs, last, self.shift.unsqueeze(0), [self.shift_inner], kernel=self.kernel
+        )
+        inner = torch.tanh(inner)
         more = torch.einsum("...mr,mrd->...md", split_heads(inner, 5), self.shift_outer)
         mixtures = shifted(inputs, last, self.shifts, more, kernel=self.kernel)
         for_w, for_k, for_v, for_r, for_g = mixtures

@@ -47,7 +47,7 @@ from statetrack.algebra import DiagonalMinusRankOne, Size
 from statetrack.models._base import require_divisor, through
 from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
-from statetrack.models._rwkv import LowRank, RWKVMixer, RWKVModel, first_shifts, shifted
+from statetrack.models._rwkv import LowRank, RWKVMixer, RWKVModel, first_shifts, maps_of_shifted
 from statetrack.models._settings import ABOUT_NORM, BlockSettings, NormKind
 from statetrack.ops import (
     ColumnwiseOperators,
@@ -130,9 +130,9 @@ class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
         ramp = torch.linspace(0, 1, width)
         within = torch.linspace(-1, 1, self.heads[1]).repeat(settings.heads)
         within = within * within.abs()
-        self.decay = LowRank(-5.5 + 6 * ramp ** (1 + depth**0.3) + 2.5 * within, rank, "tanh")
-        self.rate = LowRank(-0.19 + 0.3 * within + 0.4 * (ramp - 0.5), rank, "none")
-        self.gate = LowRank(None, rank, "sigmoid", width=width)
+        self.decay = LowRank(-5.5 + 6 * ramp ** (1 + depth**0.3) + 2.5 * within, rank, torch.tanh)
+        self.rate = LowRank(-0.19 + 0.3 * within + 0.4 * (ramp - 0.5), rank, None)
+        self.gate = LowRank(None, rank, torch.sigmoid, width=width)
         self.removal = nn.Parameter(0.71 - 0.1 * (ramp - 0.5))
         self.replacement = nn.Parameter(torch.full((width,), 1.02))
         self.bonus = nn.Parameter(torch.full(self.heads, -0.04))
@@ -164,25 +164,26 @@ class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
 
     def factors(self, inputs: Tensor, last: Tensor) -> tuple[RWKV7Factors, Tensor]:
         """The terms of the recurrence, and the output gate [..., D]."""
-        mixed = shifted(inputs, last, self.shifts, kernel=self.kernel)
-        for_r, for_w, for_k, for_v, for_a, for_g = mixed
-        maps = (
-            widened(self.key(for_k)),
-            widened(self.rate.product(for_a)),
-            widened(self.decay.product(for_w)),
+        linear = (self.receptance, self.decay.inner, self.key, self.value)
+        maps = (*linear, self.rate.inner, self.gate.inner)
+        queries, decays, keys, values, rates, gate = maps_of_shifted(
+            inputs, last, self.shifts, maps, kernel=self.kernel
         )
-        queries, values = (
-            widened(part).unflatten(-1, self.heads)
-            for part in (self.receptance(for_r), self.value(for_v))
+        queries, values = (widened(part).unflatten(-1, self.heads) for part in (queries, values))
+        given = (
+            widened(keys),
+            widened(self.rate.outwards(rates)),
+            widened(self.decay.outwards(decays)),
         )
-        gate = self.gate.product(for_g)
         assert self.rate.bias is not None and self.decay.bias is not None
         weights = (self.removal, self.replacement, self.rate.bias, self.decay.bias)
         compute = terms_of
         if natively(self.kernel, inputs):
             compute = partial(native.removing_terms, fastest=FASTEST_DECAY)
-        decays, removals, replacements, keys = compute(*maps, *weights, heads=self.heads[0])
-        return RWKV7Factors(queries, decays, removals, replacements, keys, values), gate
+        decays, removals, replacements, keys = compute(*given, *weights, heads=self.heads[0])
+        return RWKV7Factors(
+            queries, decays, removals, replacements, keys, values
+        ), self.gate.outwards(gate)
 
     def finish(self, read: Tensor, terms: tuple[RWKV7Factors, Tensor], inputs: Tensor) -> Tensor:
         """Outputs [..., D], from the outputs [..., N, K] of the recurrence."""

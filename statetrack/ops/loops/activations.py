@@ -1,4 +1,4 @@
-"""The hyperbolic tangent and the sigmoid of numbers in place, and their backward pass."""
+"""The hyperbolic tangents and the sigmoids of numbers, and their backward pass."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from statetrack.ops.loops.vectors import (
 
 
 @loop
-def activate(numbers: Array, size: int, signed: bool) -> None:
-    """The tangents of numbers, or their sigmoids unless `signed`, in their place."""
+def activate(numbers: Array, found: Array, size: int, signed: bool) -> None:
+    """The tangents of numbers, or their sigmoids unless `signed`."""
     for i in spaced(0, size, LANES):
         count = least(LANES, size - i)
         given = load_some(numbers, i, count)
         if signed:
-            store_some(numbers, i, count, hyperbolic_tangent(given, numbers))
+            store_some(found, i, count, hyperbolic_tangent(given, numbers))
         else:
-            store_some(numbers, i, count, sigmoid(given, numbers))
+            store_some(found, i, count, sigmoid(given, numbers))
 
 
 @loop

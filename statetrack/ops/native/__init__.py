@@ -9,6 +9,7 @@ Each function here has the arguments of the function of the same name in `statet
 computes the same to rounding, in float32 or float64. Second derivatives are not supported.
 """
 
+from statetrack.ops.native.activations import activated_linear as activated_linear
 from statetrack.ops.native.attention import additive_attention as additive_attention
 from statetrack.ops.native.attention import decayed_attention as decayed_attention
 from statetrack.ops.native.attention import gated_attention as gated_attention
@@ -25,7 +26,6 @@ from statetrack.ops.native.diagonal import turning_diagonal as turning_diagonal
 from statetrack.ops.native.gates import gated as gated
 from statetrack.ops.native.linear import LEAST_ROWS as LEAST_ROWS
 from statetrack.ops.native.linear import linear as linear
-from statetrack.ops.native.low_rank import low_rank as low_rank
 from statetrack.ops.native.matrix_network import matrix_network as matrix_network
 from statetrack.ops.native.matrix_states import reads_whole_words as reads_whole_words
 from statetrack.ops.native.matrix_states import whole_words as whole_words
@@ -42,11 +42,14 @@ from statetrack.ops.native.scalar_lstm import scalar_lstm as scalar_lstm
 from statetrack.ops.native.selective_diagonal import selective_diagonal as selective_diagonal
 from statetrack.ops.native.softmax_attention import LONGEST_ATTENDED as LONGEST_ATTENDED
 from statetrack.ops.native.softmax_attention import softmax_attention as softmax_attention
+from statetrack.ops.native.symbol_pairs import at_pairs as at_pairs
 
 __all__ = [
     "LEAST_ROWS",
     "LONGEST_ATTENDED",
+    "activated_linear",
     "additive_attention",
+    "at_pairs",
     "block_diagonal",
     "convolution",
     "decayed_attention",
@@ -58,7 +61,6 @@ __all__ = [
     "gated_heads",
     "gated_network",
     "linear",
-    "low_rank",
     "mixed",
     "normalised",
     "read_by_blocks",
