@@ -35,8 +35,10 @@ from statetrack.models._layers import (
     scaled_down,
 )
 from statetrack.models._linear import Linear
+from statetrack.models._rwkv import shifted
 from statetrack.models.m2rnn import run as run_m2rnn
 from statetrack.models.mamba3 import turn
+from statetrack.models.rwkv7 import FASTEST_DECAY, terms_of
 from statetrack.models.slstm import Cell, advance
 from statetrack.ops import native
 from statetrack.ops.native import calls
@@ -738,17 +740,124 @@ def test_block_diagonal(shape, dtype, mapped) -> None:
 
 @few
 @given(
-    st.tuples(small, small, sizes), small, dtypes, st.lists(st.booleans(), min_size=3, max_size=3)
+    st.tuples(small, st.integers(1, 5), sizes),
+    small,
+    st.booleans(),
+    st.booleans(),
+    dtypes,
+    st.lists(st.booleans(), min_size=4, max_size=4),
 )
-def test_mixtures(shape, rows, dtype, mapped) -> None:
-    inputs = [normal(*shape, dtype=dtype) for _ in range(2)]
-    inputs.append(torch.rand(rows, shape[-1], dtype=dtype))
+def test_mixtures(shape, num_mixtures, by_position, partly, dtype, mapped) -> None:
+    words, _, width = shape
+    more = torch.rand(*shape[:2], num_mixtures, width, dtype=dtype) if by_position else None
+    shares = torch.rand(num_mixtures, width, dtype=dtype)
+    inputs = [normal(*shape, dtype=dtype), normal(words, width, dtype=dtype), shares, more]
 
-    def by_torch(inputs, before, shares):
-        return torch.stack([inputs + share * (before - inputs) for share in shares.unbind(0)])
+    def by(kernel: Any) -> Function:
+        def mix(*inputs: Any) -> tuple[Tensor, ...]:
+            found = shifted(*inputs, kernel=kernel)
+            return found[:1] if partly else found  # what nobody reads has no gradient
 
-    assert_same(by_torch, native.mixed, inputs)
-    assert_same_mapped(by_torch, native.mixed, inputs, mapped[:3])
+        return mix
+
+    assert_same(by("torch"), by("native"), inputs)
+    assert_same_mapped(by("torch"), by("native"), inputs, mapped)
+
+
+@few
+@given(
+    st.tuples(small, st.integers(1, 5), small),
+    st.lists(sizes, min_size=1, max_size=3),
+    st.booleans(),
+    dtypes,
+    st.lists(st.booleans(), min_size=4, max_size=4),
+)
+def test_sums_of_rows_for_a_symbol_and_the_one_before(
+    shape, widths, by_word, dtype, mapped
+) -> None:
+    words, steps, num_symbols = shape
+    symbols = torch.randint(num_symbols, (words, steps))
+    rows = 2 * num_symbols + (words if by_word else 1)
+    tables = [normal(rows, width, dtype=dtype) for width in widths]
+
+    def by_torch(*tables: Tensor) -> tuple[Tensor, ...]:
+        starts = torch.arange(2 * num_symbols, rows).unsqueeze(1).expand(words, 1)
+        before = torch.cat([starts, num_symbols + symbols[:, :-1]], 1)
+        return tuple(table[symbols] + table[before] for table in tables)
+
+    def by_loop(*tables: Tensor) -> tuple[Tensor, ...]:
+        return native.at_pairs(tables, symbols, num_symbols)
+
+    assert_same(by_torch, by_loop, tables)
+    assert_same_mapped(by_torch, by_loop, tables, mapped[: len(tables)])
+    with pytest.raises(IndexError):
+        native.at_pairs(tables, symbols + num_symbols, num_symbols)
+
+
+@few
+@given(
+    st.lists(small, max_size=3),
+    sizes,
+    sizes,
+    st.booleans(),
+    dtypes,
+    st.lists(st.booleans(), min_size=2, max_size=2),
+)
+def test_linear_maps_of_activations(leading, size, num_outputs, signed, dtype, mapped) -> None:
+    inputs = [normal(*leading, size, dtype=dtype), normal(num_outputs, size, dtype=dtype)]
+
+    def by_torch(inputs: Tensor, weight: Tensor) -> Tensor:
+        return functional.linear(torch.tanh(inputs) if signed else torch.sigmoid(inputs), weight)
+
+    by_loop = partial(native.activated_linear, signed=signed)
+    assert_same(by_torch, by_loop, inputs)
+    assert_same_mapped(by_torch, by_loop, inputs, mapped)
+
+
+@few
+@given(
+    st.lists(small, max_size=3),
+    small,
+    sizes,
+    st.sampled_from([1.0, 1e-14]),
+    dtypes,
+    st.lists(st.booleans(), min_size=7, max_size=7),
+)
+def test_terms_of_rwkv7(leading, heads, size, magnitude, dtype, mapped) -> None:
+    width = heads * size
+    inputs = [normal(*leading, width, dtype=dtype) for _ in range(3)]
+    inputs += [normal(width, dtype=dtype) for _ in range(4)]
+    inputs[3] = magnitude * inputs[3]
+    by_torch = partial(terms_of, heads=heads)
+    by_loop = partial(native.removing_terms, heads=heads, fastest=FASTEST_DECAY)
+    assert_same(by_torch, by_loop, inputs)
+    assert_same_mapped(by_torch, by_loop, inputs, mapped)
+
+
+@few
+@given(
+    st.lists(small, max_size=3),
+    small,
+    sizes,
+    st.booleans(),
+    dtypes,
+    st.lists(st.booleans(), min_size=8, max_size=8),
+)
+def test_outputs_of_heads(leading, heads, size, within, dtype, mapped) -> None:
+    inputs = [normal(*leading, heads, size, dtype=dtype) for _ in range(4)]
+    inputs.append(normal(*leading, heads * size, dtype=dtype))
+    inputs.append(normal(heads, size, dtype=dtype))
+    inputs += [normal(heads * size, dtype=dtype) for _ in range(2)]
+
+    def by_torch(read, queries, keys, values, gates, bonuses, gains, biases):
+        own = (queries * bonuses * keys).sum(-1, keepdim=True) * values
+        normed = functional.layer_norm(read + own if within else read, (size,), eps=64e-5)
+        normed = normed.flatten(-2) * gains + biases
+        return functional.silu(gates) * normed if within else gates * (normed + own.flatten(-2))
+
+    by_loop = partial(native.gated_heads, epsilon=64e-5, within=within)
+    assert_same(by_torch, by_loop, inputs)
+    assert_same_mapped(by_torch, by_loop, inputs, mapped)
 
 
 @few

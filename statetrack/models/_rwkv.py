@@ -80,13 +80,15 @@ def maps_of_shifted(
     """
     if isinstance(inputs, RowsOfSymbols) and natively(kernel, inputs):
         table, symbols = inputs.table, inputs.symbols
+        if native.reads_whole_words():
+            last = last[:1]  # the same for all
         if 2 * len(table) + len(last) < symbols.numel():
             nothing = torch.zeros_like(table)
             here = torch.cat([table, nothing, torch.zeros_like(last)])
             before = torch.cat([nothing, table, last])
             mixed = shifted(here, before, shares, kernel=kernel)
             tables = [linear(part) for linear, part in zip(maps, mixed, strict=True)]
-            return list(native.at_pairs(tables, symbols))
+            return list(native.at_pairs(tables, symbols, len(table)))
     mixed = shifted(inputs, last, shares, kernel=kernel)
     return [linear(part) for linear, part in zip(maps, mixed, strict=True)]
 

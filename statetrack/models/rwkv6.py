@@ -67,6 +67,8 @@ from statetrack.ops import (
     KernelChoice,
     Operators,
     in_full_precision,
+    native,
+    natively,
     widened,
 )
 from statetrack.settings import option
@@ -158,7 +160,10 @@ class RWKV6Mixer(RWKVMixer[RWKV6Factors]):
             inputs, last, self.shift.unsqueeze(0), [self.shift_inner], kernel=self.kernel
         )
         inner = torch.tanh(inner)
-        more = torch.einsum("...mr,mrd->...md", split_heads(inner, 5), self.shift_outer)
+        if natively(self.kernel, inner):
+            more = native.block_diagonal(inner, self.shift_outer)
+        else:
+            more = torch.einsum("...mr,mrd->...md", split_heads(inner, 5), self.shift_outer)
         mixtures = shifted(inputs, last, self.shifts, more, kernel=self.kernel)
         for_w, for_k, for_v, for_r, for_g = mixtures
         factors = (
@@ -168,15 +173,21 @@ class RWKV6Mixer(RWKVMixer[RWKV6Factors]):
             widened(self.value(for_v)),
         )
         by_head = RWKV6Factors(*(factor.unflatten(-1, self.heads) for factor in factors))
-        return by_head, functional.silu(self.gate(for_g))
+        return by_head, self.gate(for_g)
 
     def finish(self, read: Tensor, terms: tuple[RWKV6Factors, Tensor], inputs: Tensor) -> Tensor:
         """Outputs [..., D], from the reads [..., N, K] of the previous states."""
         factors, gate = terms
+        if natively(self.kernel, gate):
+            given = (factors.queries, factors.keys, factors.values, gate, self.bonus)
+            found = native.gated_heads(
+                read, *given, self.norm.weight, self.norm.bias, epsilon=self.norm.eps, within=True
+            )
+            return through(self.output, found)
         weights = (factors.queries * self.bonus * factors.keys).sum(-1, keepdim=True)
         outputs = read + weights * factors.values
         normed = self.norm(outputs.reshape(-1, gate.shape[-1])).view(gate.shape)
-        return through(self.output, normed * gate)
+        return through(self.output, normed * functional.silu(gate))
 
 
 @MODELS.register("rwkv6")

@@ -22,16 +22,17 @@ def pairs_forward(
     W: int,
     T: int,
     V: int,
+    S: int,
     n: int,
 ) -> None:
-    """Row x_t plus row V + x_{t-1} of n tables [R, 2 V + W, N], of widths, to outputs [R, W, T, N].
+    """Row x_t plus row V + x_{t-1} of n tables [R, 2 V + S, N], of widths, to outputs [R, W, T, N].
 
-    Symbols x are [R, W, T]; at a word's start the second row is 2 V plus its number. Tables and
-    outputs, known by address, are of the type of `like`.
+    Symbols x are [R, W, T]; at a word's start the second row is 2 V plus its number, or plus 0 for
+    all words: S is W or 1. Tables and outputs, known by address, are of the type of `like`.
     """
     for word in up_to(R * W):
-        first = word // W * (V + V + W)
-        before = first + V + V + word % W
+        first = word // W * (V + V + S)
+        before = first + V + V + word % W % S
         for t in up_to(T):
             row = word * T + t
             here = first + at(symbols, row)
@@ -56,12 +57,13 @@ def pairs_backward(
     W: int,
     T: int,
     V: int,
+    S: int,
     n: int,
 ) -> None:
     """The gradients by tables, added to zeros, of those by outputs that there are."""
     for word in up_to(R * W):
-        first = word // W * (V + V + W)
-        before = first + V + V + word % W
+        first = word // W * (V + V + S)
+        before = first + V + V + word % W % S
         for t in up_to(T):
             row = word * T + t
             here = first + at(symbols, row)
