@@ -46,7 +46,7 @@ from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._rwkv import RWKVModel, first_shifts, last_of, log_decays_of, maps_of_shifted
 from statetrack.models._settings import ABOUT_NORM, BlockSettings, NormKind
-from statetrack.ops import DiagonalOperators, Operators, widened
+from statetrack.ops import DiagonalOperators, Operators, native, natively, widened
 from statetrack.settings import option
 
 BEFORE_ALL = -1e30
@@ -79,7 +79,7 @@ class RWKV4State(NamedTuple):
 
 
 Terms = tuple[Tensor, Tensor, Tensor]
-"""Keys and values, and the output gate, each [..., D]."""
+"""Keys and values, and r, whose sigmoid is the output gate, each [..., D]."""
 
 
 class RWKV4Mixer(AffineMixer[RWKV4State, Terms]):
@@ -119,10 +119,10 @@ class RWKV4Mixer(AffineMixer[RWKV4State, Terms]):
         return RWKV4State(memory, window)
 
     def terms(self, inputs: Tensor, window: Tensor) -> tuple[Terms, Tensor]:
-        """K, v and sigmoid(r), from inputs and the inputs one position before."""
+        """K, v and r, from inputs and the inputs one position before."""
         maps = (self.key, self.value, self.receptance)
         keys, values, gate = maps_of_shifted(inputs, window, self.shifts, maps, kernel=self.kernel)
-        return (widened(keys), widened(values), torch.sigmoid(gate)), last_of(inputs)
+        return (widened(keys), widened(values), gate), last_of(inputs)
 
     def advance(self, terms: Terms, memory: Sums) -> tuple[Sums, Sums]:
         """The sums before a position, and after it."""
@@ -134,10 +134,14 @@ class RWKV4Mixer(AffineMixer[RWKV4State, Terms]):
         scaled = kept.unsqueeze(-2) * memory.scaled + _terms(added, values)
         return memory, Sums(scaled, exponents)
 
-    def recur(self, terms: Terms, memory: Sums) -> tuple[Sums, Sums]:
-        """The sums before each position, and the last ones."""
+    def recur(self, terms: Terms, memory: Sums) -> tuple[Sums | Tensor, Sums]:
+        """The sums before each position, or wkv times the gate by a loop, and the last sums."""
         keys, values, _ = terms
-        return wkv_scan(keys, values, log_decays_of(self.log_rates), memory)
+        log_decays = log_decays_of(self.log_rates)
+        if not natively(self.kernel, keys):
+            return wkv_scan(keys, values, log_decays, memory)
+        outputs, *last = native.weighted_averages(*terms, log_decays, self.bonus, *memory)
+        return outputs, Sums(*last)
 
     def recurrent_part(self, state: RWKV4State) -> Tensor:
         """The sums a and b, [B, 2, D], which can leave the range of floats."""
@@ -153,14 +157,16 @@ class RWKV4Mixer(AffineMixer[RWKV4State, Terms]):
         decays = log_decays_of(self.log_rates).exp().repeat(2)
         return DiagonalOperators(decays.expand(terms[0].shape[:2].numel(), -1))
 
-    def finish(self, read: Sums, terms: Terms, inputs: Tensor) -> Tensor:
+    def finish(self, read: Sums | Tensor, terms: Terms, inputs: Tensor) -> Tensor:
         """Outputs [..., D], from the sums before each position and the position's own term."""
+        if isinstance(read, Tensor):
+            return through(self.output, read)
         keys, values, gate = terms
         exponents = torch.maximum(read.exponents, self.bonus + keys).detach()
         kept = torch.exp(read.exponents - exponents).unsqueeze(-2)
         own = _terms(torch.exp(self.bonus + keys - exponents), values)
         above, below = (kept * read.scaled + own).unbind(-2)
-        return through(self.output, gate * (above / below))
+        return through(self.output, torch.sigmoid(gate) * (above / below))
 
 
 @MODELS.register("rwkv4")

@@ -43,6 +43,7 @@ from statetrack.ops.native.selective_diagonal import selective_diagonal as selec
 from statetrack.ops.native.softmax_attention import LONGEST_ATTENDED as LONGEST_ATTENDED
 from statetrack.ops.native.softmax_attention import softmax_attention as softmax_attention
 from statetrack.ops.native.symbol_pairs import at_pairs as at_pairs
+from statetrack.ops.native.wkv import weighted_averages as weighted_averages
 
 __all__ = [
     "LEAST_ROWS",
@@ -76,6 +77,7 @@ __all__ = [
     "softmax_attention",
     "turning_diagonal",
     "unit_parts",
+    "weighted_averages",
     "whole_words",
     "why_not",
 ]
