@@ -38,6 +38,8 @@ from statetrack.models._linear import Linear
 from statetrack.models._rwkv import shifted
 from statetrack.models.m2rnn import run as run_m2rnn
 from statetrack.models.mamba3 import turn
+from statetrack.models.rwkv4 import BEFORE_ALL, Sums, wkv_scan
+from statetrack.models.rwkv6 import RWKV6Factors, rwkv6_scan
 from statetrack.models.rwkv7 import FASTEST_DECAY, terms_of
 from statetrack.models.slstm import Cell, advance
 from statetrack.ops import native
@@ -208,6 +210,32 @@ def test_attention(shape, gates, shared, dtype, mapped, seed) -> None:
     by_loop = getattr(native, f"{name}_attention")
     assert_same(by_torch, by_loop, inputs)
     assert_same_mapped(by_torch, by_loop, inputs, mapped[: len(inputs)])
+
+
+@few
+@given(
+    st.tuples(small, lengths, small, sizes, sizes),
+    dtypes,
+    st.lists(st.booleans(), min_size=5, max_size=5),
+    st.integers(0, 9),
+)
+def test_attention_that_reads_before_it_writes(shape, dtype, mapped, seed) -> None:
+    seeded(seed)
+    words, steps, heads, key_size, value_size = shape
+    inputs = [
+        *(normal(words, steps, heads, key_size, dtype=dtype) for _ in range(2)),
+        normal(words, steps, heads, value_size, dtype=dtype),
+        -torch.rand(words, steps, heads, key_size, dtype=dtype),
+        normal(words, heads, key_size, value_size, dtype=dtype),
+    ]
+
+    def by_torch(queries, keys, values, log_gains, state):
+        factors = RWKV6Factors(log_gains, queries, keys, values)
+        return rwkv6_scan(factors, state, kernel="torch")
+
+    assert_same(by_torch, native.attention_before, inputs)
+    assert_same_mapped(by_torch, native.attention_before, inputs, mapped)
+    assert_same(until_ends(by_torch), until_ends(native.attention_before), inputs)
 
 
 def until_ends(function: Function) -> Function:
@@ -830,6 +858,40 @@ def test_terms_of_rwkv7(leading, heads, size, magnitude, dtype, mapped) -> None:
     inputs[3] = magnitude * inputs[3]
     by_torch = partial(terms_of, heads=heads)
     by_loop = partial(native.removing_terms, heads=heads, fastest=FASTEST_DECAY)
+    assert_same(by_torch, by_loop, inputs)
+    assert_same_mapped(by_torch, by_loop, inputs, mapped)
+
+
+@few
+@given(
+    st.tuples(small, lengths, sizes),
+    st.booleans(),
+    dtypes,
+    st.lists(st.booleans(), min_size=6, max_size=6),
+    st.integers(0, 9),
+)
+def test_weighted_averages(shape, begins, dtype, mapped, seed) -> None:
+    seeded(seed)
+    words, _, width = shape
+    inputs = [normal(*shape, dtype=dtype) for _ in range(3)]
+    inputs += [-(3 * torch.rand(width, dtype=dtype)), normal(width, dtype=dtype)]
+    inputs.append(torch.rand(words, 2, width, dtype=dtype) + 0.1)
+    exponents = normal(words, width, dtype=dtype)
+    if begins:
+        inputs[-1] = torch.zeros_like(inputs[-1])
+        exponents = torch.full_like(exponents, BEFORE_ALL)
+
+    def by_torch(keys, values, gates, log_decays, bonuses, sums):
+        read, last = wkv_scan(keys, values, log_decays, Sums(sums, exponents))
+        largest = torch.maximum(read.exponents, bonuses + keys).detach()
+        kept, own = (read.exponents - largest).exp(), (bonuses + keys - largest).exp()
+        above, below = read.scaled.unbind(-2)
+        outputs = (kept * above + own * values) / (kept * below + own)
+        return torch.sigmoid(gates) * outputs, last.scaled
+
+    def by_loop(*inputs: Tensor) -> tuple[Tensor, ...]:
+        return native.weighted_averages(*inputs, exponents)[:2]
+
     assert_same(by_torch, by_loop, inputs)
     assert_same_mapped(by_torch, by_loop, inputs, mapped)
 

@@ -67,6 +67,7 @@ from statetrack.ops import (
     KernelChoice,
     Operators,
     in_full_precision,
+    kernel_for,
     native,
     natively,
     widened,
@@ -214,6 +215,8 @@ def rwkv6_scan(
 ) -> tuple[Tensor, Tensor]:
     """The reads of the memories before T positions, [B, T, N, K], and the last memory."""
     log_decays, queries, keys, values = factors
+    if kernel_for(kernel, memory.device, memory.dtype) == "native":
+        return native.attention_before(queries, keys, values, log_decays, memory)
     first = _read(memory, queries[:, 0])
     following = functional.pad(queries[:, 1:], (0, 0, 0, 0, 0, 1))
     read, memory = ops.gated_attention(following, keys, values, log_decays, memory, kernel=kernel)

@@ -41,6 +41,7 @@ def attention_forward(
     N: int,
     M: int,
     K: int,
+    early: bool,
     V: int,
     G: int,
     B: int,
@@ -48,8 +49,9 @@ def attention_forward(
 ) -> None:
     """S <- diag(a) S - p (S^T r)^T + k v^T, read as S^T q: outputs [W, T, N, V], the last state.
 
-    Queries and keys are of M heads, N or 1 for all. Log-gates have G = K numbers a head, one or
-    none. Removals r and replacements p [W, T, N, K] are empty where nothing is removed.
+    `early` reads the state before a position. Queries and keys are of M heads, N or 1 for all.
+    Log-gates have G = K numbers a head, one or none. Removals r and replacements p [W, T, N, K] are
+    empty where nothing is removed, as has to be the case with `early`.
     """
     zero = first.dtype.type(0)
     state, gates = empty(first, (K * LANES, K + LANES))
@@ -89,10 +91,12 @@ def attention_forward(
                             read = read + at(queries, query + i) * after
                     else:
                         for i in up_to(K):
-                            after = at(gates, i) * load(state, i * LANES)
+                            held = load(state, i * LANES)
+                            after = at(gates, i) * held
                             after = after + at(keys, key + i) * value
                             store(state, i * LANES, after)
-                            read = read + at(queries, query + i) * after
+                            seen = held if early else after
+                            read = read + at(queries, query + i) * seen
                     store_some(outputs, (row * N + head) * V + column, count, read)
                 if exists(last):
                     for i in up_to(K):
@@ -124,6 +128,7 @@ def attention_backward(
     N: int,
     M: int,
     K: int,
+    early: bool,
     V: int,
     G: int,
     B: int,
@@ -166,6 +171,7 @@ def attention_backward(
                 N,
                 M,
                 K,
+                early,
                 V,
                 G,
                 strides,
@@ -199,6 +205,7 @@ def attention_backward(
                 N,
                 M,
                 K,
+                early,
                 V,
                 G,
                 B,
@@ -229,6 +236,7 @@ def _attention_by_values(
     N: int,
     M: int,
     K: int,
+    early: bool,
     V: int,
     G: int,
     strides: Any,
@@ -261,9 +269,14 @@ def _attention_by_values(
                 store(adjoint, i * LANES, held + at(removals, remove + i) * by_gone)
         else:
             for i in up_to(K):
-                held = load(adjoint, i * LANES) + at(queries, query + i) * wanted
+                held, asked = load(adjoint, i * LANES), at(queries, query + i) * wanted
+                if not early:
+                    held = held + asked
                 by_value = by_value + at(keys, key + i) * held
-                store(adjoint, i * LANES, at(gates, i) * held)
+                held = at(gates, i) * held
+                if early:
+                    held = held + asked
+                store(adjoint, i * LANES, held)
         store_some(by_values, (row * N + head) * V + column, count, by_value)
     if exists(by_first):
         for i in up_to(K):
@@ -299,6 +312,7 @@ def _attention_by_keys(
     N: int,
     M: int,
     K: int,
+    early: bool,
     V: int,
     G: int,
     B: int,
@@ -359,12 +373,17 @@ def _attention_by_keys(
                 store_some(by_replacements, place, count, by_replacement)
             else:
                 for j in up_to(V):
-                    wanted = at(by_outputs, output + j)
-                    held = load(adjoint, j * LANES) + wanted * query
-                    by_query = by_query + wanted * load(states, now + j * LANES)
+                    wanted, held = at(by_outputs, output + j), load(adjoint, j * LANES)
+                    seen = before if early else now
+                    if not early:
+                        held = held + wanted * query
+                    by_query = by_query + wanted * load(states, seen + j * LANES)
                     by_key = by_key + at(values, value + j) * held
                     found = found + held * load(states, before + j * LANES)
-                    store(adjoint, j * LANES, gain * held)
+                    held = gain * held
+                    if early:
+                        held = held + wanted * query
+                    store(adjoint, j * LANES, held)
             place = row * M * K + shared
             if M < N and head > 0:
                 by_query = by_query + load_some(by_queries, place, count)

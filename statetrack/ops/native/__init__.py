@@ -11,6 +11,7 @@ computes the same to rounding, in float32 or float64. Second derivatives are not
 
 from statetrack.ops.native.activations import activated_linear as activated_linear
 from statetrack.ops.native.attention import additive_attention as additive_attention
+from statetrack.ops.native.attention import attention_before as attention_before
 from statetrack.ops.native.attention import decayed_attention as decayed_attention
 from statetrack.ops.native.attention import gated_attention as gated_attention
 from statetrack.ops.native.attention import replacing_attention as replacing_attention
@@ -51,6 +52,7 @@ __all__ = [
     "activated_linear",
     "additive_attention",
     "at_pairs",
+    "attention_before",
     "block_diagonal",
     "convolution",
     "decayed_attention",

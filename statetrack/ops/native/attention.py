@@ -49,6 +49,14 @@ def gated_attention(
     return _attention(state, queries, keys, values, log_gains)
 
 
+def attention_before(
+    queries: Tensor, keys: Tensor, values: Tensor, log_gains: Tensor, state: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The same, where a position reads the state before it: S_{t-1}^T q_t."""
+    outputs, last = call(state, _BEFORE, queries, keys, values, log_gains, None, None)
+    return outputs, last
+
+
 def replacing_attention(
     queries: Tensor,
     keys: Tensor,
@@ -76,6 +84,11 @@ def _decayed_sizes(ones: int, sequences: Sequence[Tensor | None]) -> tuple[int, 
     return *sizes, size, size + ones, 0 if sequences[3] is None else 1
 
 
+def _plain_sizes(early: bool, sequences: Sequence[Tensor | None]) -> tuple[int, ...]:
+    *sizes, size, num_gates = _attention_sizes(sequences)
+    return *sizes, early, size, num_gates
+
+
 def _attention_sizes(sequences: Sequence[Tensor | None]) -> tuple[int, ...]:
     keys, values, gates = sequences[1:4]
     assert keys is not None and values is not None
@@ -89,7 +102,10 @@ def _rows_removed(sequences: Sequence[Tensor | None]) -> int:
     return 0 if values is None or replacements is None else values.shape[1]
 
 
-_ATTENTION = matrix_loop("attention", "attention", _attention_sizes, _rows_removed, adds=False)
+_ATTENTION, _BEFORE = (
+    matrix_loop("attention", "attention", partial(_plain_sizes, early), _rows_removed, adds=False)
+    for early in (False, True)
+)
 _DECAYED, _SUMMED = (
     matrix_loop(
         "decayed_attention", "decayed", partial(_decayed_sizes, ones), lambda _: 0, adds=False

@@ -46,10 +46,12 @@ def weighted_averages(
 def _forward(keep: bool, *inputs: Tensor) -> tuple[Tensor, ...]:
     keys, sums, exponents = inputs[0], *inputs[-2:]
     rows, strides = rows_of_each(*inputs[:3], leading=3)
-    outputs, room = keys.new_empty(keys.shape), [None, None]
-    last = [keys.new_full((), math.nan).expand(part.shape) for part in (sums, exponents)]
-    if not reads_whole_words():
-        room = last = [part.new_empty(part.shape) for part in (sums, exponents)]
+    outputs = keys.new_empty(keys.shape)
+    last = [part.new_empty(part.shape) for part in (sums, exponents)]
+    room: list[Tensor | None] = [*last]
+    if reads_whole_words():
+        room = [None, None]
+        last = [keys.new_full((), math.nan).expand(part.shape) for part in last]
     arrays = contiguous(*inputs[3:])
     loops("wkv").wkv_forward(*rows, *arrays, outputs, *room, *keys.shape, strides)
     return outputs, *last, keys.new_empty(len(keys), 0)
