@@ -843,6 +843,21 @@ def test_linear_maps_of_activations(leading, size, num_outputs, signed, dtype, m
 
 
 @few
+@given(st.lists(small, max_size=3), sizes, dtypes, st.lists(st.booleans(), min_size=2, max_size=2))
+def test_tangents_and_log_decays(leading, size, dtype, mapped) -> None:
+    inputs = [3 * normal(*leading, size, dtype=dtype), normal(size, dtype=dtype)]
+    assert_same(torch.tanh, native.hyperbolic_tangent, inputs[:1])
+    assert_same_mapped(torch.tanh, native.hyperbolic_tangent, inputs[:1], mapped[:1])
+
+    def by_torch(inputs: Tensor, bias: Tensor) -> Tensor:
+        return -(inputs + bias).clamp_max(1.5).exp()
+
+    by_loop = partial(native.log_decays, most=1.5)
+    assert_same(by_torch, by_loop, inputs)
+    assert_same_mapped(by_torch, by_loop, inputs, mapped)
+
+
+@few
 @given(
     st.lists(small, max_size=3),
     small,

@@ -52,6 +52,7 @@ from statetrack.models._layers import (
 from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._rwkv import (
+    LARGEST_LOG_RATE,
     LowRank,
     RWKVMixer,
     RWKVModel,
@@ -160,15 +161,22 @@ class RWKV6Mixer(RWKVMixer[RWKV6Factors]):
         (inner,) = maps_of_shifted(
             inputs, last, self.shift.unsqueeze(0), [self.shift_inner], kernel=self.kernel
         )
-        inner = torch.tanh(inner)
-        if natively(self.kernel, inner):
-            more = native.block_diagonal(inner, self.shift_outer)
+        by_loop = natively(self.kernel, inner)
+        if by_loop:
+            more = native.block_diagonal(native.hyperbolic_tangent(inner), self.shift_outer)
         else:
-            more = torch.einsum("...mr,mrd->...md", split_heads(inner, 5), self.shift_outer)
+            parts = split_heads(torch.tanh(inner), 5)
+            more = torch.einsum("...mr,mrd->...md", parts, self.shift_outer)
         mixtures = shifted(inputs, last, self.shifts, more, kernel=self.kernel)
         for_w, for_k, for_v, for_r, for_g = mixtures
+        log_rates = widened(self.decay.outwards(through(self.decay.inner, for_w)))
+        assert self.decay.bias is not None
+        if by_loop:
+            decays = native.log_decays(log_rates, self.decay.bias, most=LARGEST_LOG_RATE)
+        else:
+            decays = log_decays_of(log_rates + self.decay.bias)
         factors = (
-            log_decays_of(widened(self.decay(for_w))),
+            decays,
             widened(self.receptance(for_r)),
             widened(self.key(for_k)),
             widened(self.value(for_v)),

@@ -10,6 +10,8 @@ computes the same to rounding, in float32 or float64. Second derivatives are not
 """
 
 from statetrack.ops.native.activations import activated_linear as activated_linear
+from statetrack.ops.native.activations import hyperbolic_tangent as hyperbolic_tangent
+from statetrack.ops.native.activations import log_decays as log_decays
 from statetrack.ops.native.attention import additive_attention as additive_attention
 from statetrack.ops.native.attention import attention_before as attention_before
 from statetrack.ops.native.attention import decayed_attention as decayed_attention
@@ -63,7 +65,9 @@ __all__ = [
     "gated_diagonal",
     "gated_heads",
     "gated_network",
+    "hyperbolic_tangent",
     "linear",
+    "log_decays",
     "mixed",
     "normalised",
     "read_by_blocks",

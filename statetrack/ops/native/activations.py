@@ -1,4 +1,4 @@
-"""Linear maps of hyperbolic tangents and of sigmoids by loops.
+"""Hyperbolic tangents, linear maps of these and of sigmoids, and log-decays, by loops.
 
 K inputs, N outputs.
 """
@@ -7,9 +7,52 @@ from __future__ import annotations
 
 from functools import partial
 
+import torch
 from torch import Tensor
 
 from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops
+
+
+def hyperbolic_tangent(inputs: Tensor) -> Tensor:
+    """Of numbers [..., D]."""
+    return call(inputs.unsqueeze(0), _TANGENT)[0].squeeze(0)
+
+
+def _tangent_forward(keep: bool, inputs: Tensor) -> tuple[Tensor, ...]:
+    found = inputs.new_empty(inputs.shape)
+    loops("activations").activate(inputs.contiguous(), found, found.numel(), True)
+    return found, found.new_empty(len(found), 0)
+
+
+def _tangent_backward(given: list[Tensor], found: Tensor, by_outputs: Tensor) -> Tensors:
+    by_inputs = by_outputs.clone(memory_format=torch.contiguous_format)
+    loops("activations").activate_backward(found.contiguous(), by_inputs, found.numel(), True)
+    return (by_inputs,)
+
+
+_TANGENT = Loop(_tangent_forward, _tangent_backward, keeps_outputs=True)
+
+
+def log_decays(inputs: Tensor, bias: Tensor, *, most: float) -> Tensor:
+    """-exp(min(x + b, most)) of rows x [..., D] and a bias b [D]."""
+    loop = Loop(partial(_decays_forward, most), partial(_decays_backward, most))
+    return call(inputs.unsqueeze(0), loop, bias.unsqueeze(0))[0].squeeze(0)
+
+
+def _decays_forward(most: float, keep: bool, inputs: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
+    found = inputs.new_empty(inputs.shape)
+    sizes = len(inputs), inputs.numel() // bias.numel(), inputs.shape[-1]
+    loops("activations").decays_forward(*contiguous(inputs, bias), found, *sizes, most)
+    return found, found.new_empty(len(found), 0)
+
+
+def _decays_backward(most: float, given: list[Tensor], kept: Tensor, by_outputs: Tensor) -> Tensors:
+    inputs, bias = given
+    by_inputs, by_bias = inputs.new_empty(inputs.shape), bias.new_zeros(bias.shape)
+    sizes = len(inputs), inputs.numel() // bias.numel(), inputs.shape[-1]
+    arrays = (*contiguous(inputs, bias, by_outputs), by_inputs, by_bias)
+    loops("activations").decays_backward(*arrays, *sizes, most)
+    return by_inputs, by_bias
 
 
 def activated_linear(inputs: Tensor, weight: Tensor, *, signed: bool) -> Tensor:
