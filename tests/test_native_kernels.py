@@ -863,16 +863,24 @@ def test_tangents_and_log_decays(leading, size, dtype, mapped) -> None:
     small,
     sizes,
     st.sampled_from([1.0, 1e-14]),
+    st.booleans(),
     dtypes,
     st.lists(st.booleans(), min_size=7, max_size=7),
 )
-def test_terms_of_rwkv7(leading, heads, size, magnitude, dtype, mapped) -> None:
+def test_terms_of_rwkv7(leading, heads, size, magnitude, whole, dtype, mapped) -> None:
     width = heads * size
     inputs = [normal(*leading, width, dtype=dtype) for _ in range(3)]
     inputs += [normal(width, dtype=dtype) for _ in range(4)]
     inputs[3] = magnitude * inputs[3]
-    by_torch = partial(terms_of, heads=heads)
-    by_loop = partial(native.removing_terms, heads=heads, fastest=FASTEST_DECAY)
+
+    def by_torch(*inputs: Tensor) -> tuple[Tensor, ...]:
+        decays, removals, rates, keys = terms_of(*inputs, heads=heads)
+        return (decays, removals, *((rates,) if whole else ()), keys, rates * removals)
+
+    def by_loop(*inputs: Tensor) -> tuple[Tensor, ...]:
+        found = native.removing_terms(*inputs, heads=heads, fastest=FASTEST_DECAY)
+        return found if whole else (*found[:2], *found[3:])
+
     assert_same(by_torch, by_loop, inputs)
     assert_same_mapped(by_torch, by_loop, inputs, mapped)
 

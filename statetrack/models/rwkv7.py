@@ -36,7 +36,6 @@ B batch, T time, N heads, K head size, D width, R rank, c positions of a chunk.
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -102,9 +101,15 @@ class RWKV7Factors(NamedTuple):
     queries: Tensor  # r
     log_decays: Tensor  # log w
     removals: Tensor  # kappa
-    replacements: Tensor  # a * kappa
+    rates: Tensor  # a
     keys: Tensor  # k
     values: Tensor  # v
+
+
+class FactorsByLoop(RWKV7Factors):
+    """Terms with a product of two of them, which the loop that made them computed too."""
+
+    replacements: Tensor  # a * kappa
 
 
 class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
@@ -143,7 +148,12 @@ class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
         """Outputs [B, T, N, K] and the last memory."""
         if kernel_for(self.kernel, memory.device, memory.dtype) != "native":
             return rwkv7_scan(terms[0], memory)
-        queries, log_decays, removals, replacements, keys, values = terms[0]
+        factors = terms[0]
+        queries, log_decays, removals, rates, keys, values = factors
+        if isinstance(factors, FactorsByLoop):
+            replacements = factors.replacements
+        else:
+            replacements = rates * removals
         return native.replacing_attention(
             queries, keys, values, log_decays, removals, replacements, memory
         )
@@ -157,7 +167,7 @@ class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
         factors, _ = terms
         by_head = DiagonalMinusRankOneOperators(
             factors.log_decays.exp().flatten(0, 1),
-            factors.replacements.flatten(0, 1),
+            (factors.rates * factors.removals).flatten(0, 1),
             factors.removals.flatten(0, 1),
         )
         return ColumnwiseOperators(by_head, self.heads[1])
@@ -177,13 +187,16 @@ class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
         )
         assert self.rate.bias is not None and self.decay.bias is not None
         weights = (self.removal, self.replacement, self.rate.bias, self.decay.bias)
-        compute = terms_of
         if natively(self.kernel, inputs):
-            compute = partial(native.removing_terms, fastest=FASTEST_DECAY)
-        decays, removals, replacements, keys = compute(*given, *weights, heads=self.heads[0])
-        return RWKV7Factors(
-            queries, decays, removals, replacements, keys, values
-        ), self.gate.outwards(gate)
+            decays, removals, rates, keys, replacements = native.removing_terms(
+                *given, *weights, heads=self.heads[0], fastest=FASTEST_DECAY
+            )
+            by_loop = FactorsByLoop(queries, decays, removals, rates, keys, values)
+            by_loop.replacements = replacements
+            return by_loop, self.gate.outwards(gate)
+        decays, removals, rates, keys = terms_of(*given, *weights, heads=self.heads[0])
+        factors = RWKV7Factors(queries, decays, removals, rates, keys, values)
+        return factors, self.gate.outwards(gate)
 
     def finish(self, read: Tensor, terms: tuple[RWKV7Factors, Tensor], inputs: Tensor) -> Tensor:
         """Outputs [..., D], from the outputs [..., N, K] of the recurrence."""
@@ -209,13 +222,12 @@ def terms_of(
     decay_bias: Tensor,
     heads: int,
 ) -> tuple[Tensor, ...]:
-    """Log-decays, kappa, a * kappa and k, each [..., N, K], of maps of the inputs [..., D]."""
+    """Log-decays, kappa, a and k, each [..., N, K], of maps of the inputs [..., D]."""
     rates = torch.sigmoid(rates + rate_bias)
     log_decays = -FASTEST_DECAY * torch.sigmoid(decays + decay_bias)
     parts = (log_decays, keys * removal, rates, keys * (1 + (rates - 1) * replacement))
     log_decays, removals, rates, keys = (part.unflatten(-1, (heads, -1)) for part in parts)
-    removals = functional.normalize(removals, dim=-1)
-    return log_decays, removals, rates * removals, keys
+    return log_decays, functional.normalize(removals, dim=-1), rates, keys
 
 
 @in_full_precision
@@ -224,7 +236,7 @@ def rwkv7_step(factors: RWKV7Factors, state: Tensor) -> tuple[Tensor, Tensor]:
     removed = torch.einsum("bnk,bnkv->bnv", factors.removals, state)
     state = (
         factors.log_decays.exp().unsqueeze(-1) * state
-        - torch.einsum("bnk,bnv->bnkv", factors.replacements, removed)
+        - torch.einsum("bnk,bnv->bnkv", factors.rates * factors.removals, removed)
         + torch.einsum("bnk,bnv->bnkv", factors.keys, factors.values)
     )
     return torch.einsum("bnk,bnkv->bnv", factors.queries, state), state
@@ -244,7 +256,7 @@ def rwkv7_scan(factors: RWKV7Factors, state: Tensor) -> tuple[Tensor, Tensor]:
     num_steps = factors.keys.shape[1]
     length = min(num_steps, CHUNK)
     padding = -num_steps % length
-    queries, log_decays, removals, replacements, keys, values = (
+    queries, log_decays, removals, rates, keys, values = (
         functional.pad(part, (0, 0, 0, 0, 0, padding))
         .unflatten(1, (-1, length))
         .movedim(1, 0)
@@ -255,7 +267,7 @@ def rwkv7_scan(factors: RWKV7Factors, state: Tensor) -> tuple[Tensor, Tensor]:
     decays, growths = sums.exp(), (-sums).exp()
     reads = decays * queries
     removals_before = -(sums - log_decays).exp() * removals
-    replacements = growths * replacements
+    replacements = growths * rates * removals
     additions = growths * keys
     known = torch.cat([(removals_before @ additions.mT).tril(-1) @ values, removals_before], -1)
     system = -(removals_before @ replacements.mT).tril(-1)

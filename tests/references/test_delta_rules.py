@@ -191,12 +191,11 @@ def test_extreme_gates_leave_outputs_and_gradients_finite(log_gate: float) -> No
 
 def rwkv7_factors() -> RWKV7Factors:
     """Random factors with decays over the whole of their range; each part is a leaf."""
-    removals = functional.normalize(torch.randn(B, T, N, K), dim=-1)
     parts = (
         torch.randn(B, T, N, K),
         -0.6065 * torch.rand(B, T, N, K),
-        removals,
-        torch.rand(B, T, N, K) * removals,
+        functional.normalize(torch.randn(B, T, N, K), dim=-1),
+        torch.rand(B, T, N, K),
         torch.randn(B, T, N, K),
         torch.randn(B, T, N, K),
     )
@@ -225,7 +224,7 @@ def test_the_recurrence_of_rwkv7_is_a_generalised_delta_rule_of_fla(
         ours.keys.transpose(1, 2),
         ours.values.transpose(1, 2),
         -ours.removals.transpose(1, 2).float(),
-        ours.replacements.transpose(1, 2),
+        (ours.rates * ours.removals).transpose(1, 2),
         ours.log_decays.transpose(1, 2),
     )
     assert_equal_with_gradients(compute(ours), theirs.transpose(1, 2), ours, SINGLE)

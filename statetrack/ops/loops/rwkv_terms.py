@@ -10,7 +10,7 @@ from typing import Any
 
 from statetrack.ops.loops.compiling import loop, part
 from statetrack.ops.loops.counting import least, spaced, up_to
-from statetrack.ops.loops.memory import Array
+from statetrack.ops.loops.memory import Array, exists
 from statetrack.ops.loops.vectors import (
     LANES,
     add_some,
@@ -47,8 +47,9 @@ def terms_forward(
     decay_biases: Array,
     log_decays: Array,
     removals: Array,
-    replacements: Array,
+    learned: Array,
     additions: Array,
+    replacements: Array,
     R: int,
     M: int,
     N: int,
@@ -56,7 +57,7 @@ def terms_forward(
     fastest: float,
     strides: Any,
 ) -> None:
-    """Log-decays, removals kappa, a kappa, and added keys [R, M, N, K] of rows of three maps.
+    """Log-decays, kappa, a, added keys and a kappa, [R, M, N, K], of rows of three maps.
 
     a = sigmoid(rates + biases), kappa = keys factors / |keys factors|, the added keys are keys (1 +
     (a - 1) weights), and log-decays -fastest sigmoid(decays + biases). What is no row is [R, N K].
@@ -77,6 +78,7 @@ def terms_forward(
                     rate = sigmoid(rate + load_some(rate_biases, own, count), keys)
                     removal = key * load_some(factors, own, count) * inverse
                     store_some(removals, place, count, removal)
+                    store_some(learned, place, count, rate)
                     store_some(replacements, place, count, rate * removal)
                     kept = one + (rate - one) * load_some(weights, own, count)
                     store_some(additions, place, count, key * kept)
@@ -96,8 +98,9 @@ def terms_backward(
     decay_biases: Array,
     by_log_decays: Array,
     by_removals: Array,
-    by_replacements: Array,
+    by_learned: Array,
     by_additions: Array,
+    by_replacements: Array,
     by_keys: Array,
     by_rates: Array,
     by_decays: Array,
@@ -149,6 +152,8 @@ def terms_backward(
                     by_kept = by_addition * key
                     add_some(by_weights, own, count, by_kept * less)
                     by_rate = by_replacement * key * factor * inverse + by_kept * weight
+                    if exists(by_learned):
+                        by_rate = by_rate + load_some(by_learned, place, count)
                     by_rate = by_rate * rate * (zero - less)
                     store_some(by_rates, place, count, by_rate)
                     add_some(by_rate_biases, own, count, by_rate)

@@ -33,7 +33,7 @@ def removing_terms(
     heads: int,
     fastest: float,
 ) -> tuple[Tensor, ...]:
-    """Log-decays, removals kappa, a * kappa and added keys [..., N, K] of rows of maps [..., D].
+    """Log-decays, kappa, a, added keys and a * kappa, [..., N, K], of rows of three maps [..., D].
 
     a = sigmoid(rates + bias), kappa is keys * factors by head divided by its length, added keys
     are keys * (1 + (a - 1) * weights), and log-decays -fastest sigmoid(decays + bias).
@@ -52,7 +52,7 @@ Given = tuple[int, float]
 def _forward(given: Given, keep: bool, *inputs: Tensor) -> tuple[Tensor, ...]:
     rows, strides, sizes = _rows(given, inputs)
     keys, shape = inputs[0], (*inputs[0].shape[:-1], *sizes[2:])
-    outputs = [keys.new_empty(shape) for _ in range(4)]
+    outputs = [keys.new_empty(shape) for _ in range(5)]
     arrays = contiguous(*inputs[3:], *outputs)
     loops("rwkv_terms").terms_forward(*rows, *arrays, *sizes, given[1], strides)
     return *outputs, keys.new_empty(len(keys), 0)
@@ -63,7 +63,10 @@ def _backward(
 ) -> Tensors:
     rows, strides, sizes = _rows(given, inputs)
     shape = (*inputs[0].shape[:-1], *sizes[2:])
-    wanted = [or_zeros(part, shape, inputs[0]) for part in by_outputs]
+    wanted = [  # most often nobody reads the rates alone
+        None if place == 2 and part is None else or_zeros(part, shape, inputs[0])
+        for place, part in enumerate(by_outputs)
+    ]
     found = [part.new_empty(part.shape) for part in inputs[:3]]
     found += [part.new_zeros(part.shape) for part in inputs[3:]]
     arrays = contiguous(*inputs[3:], *wanted, *found)
