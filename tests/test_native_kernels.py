@@ -822,6 +822,25 @@ def test_sums_of_rows_for_a_symbol_and_the_one_before(
         native.at_pairs(tables, symbols + num_symbols, num_symbols)
 
 
+@pytest.mark.parametrize("num_symbols", [2, 3, 13, 29])
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("name", ["rwkv4", "rwkv6", "rwkv7"])
+def test_maps_of_two_positions_with_few_and_many_symbols(num_symbols, whole, name) -> None:
+    symbols = torch.randint(num_symbols, (5, 6), generator=torch.Generator().manual_seed(0))
+    found = []
+    for kernel in ("torch", "native"):
+        seeded(0)
+        settings = MODELS[name].settings_class(kernel=kernel, width=8, layers=2)
+        model = MODELS[name](settings, num_symbols=num_symbols, num_labels=3).double()
+        assert isinstance(model, RecurrentModel)
+        for weight in model.parameters():
+            weight.data = torch.randn_like(weight) / 3
+        logits = model(symbols) if whole else model.scan(symbols, model.initial_state(5))[0]
+        found.append([logits, *torch.autograd.grad(logits.cos().sum(), [*model.parameters()])])
+    for mine, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-8, atol=1e-8)
+
+
 @few
 @given(
     st.lists(small, max_size=3),

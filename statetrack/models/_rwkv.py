@@ -80,12 +80,11 @@ def maps_of_shifted(
     """
     if isinstance(inputs, RowsOfSymbols) and natively(kernel, inputs):
         table, symbols = inputs.table, inputs.symbols
-        if native.reads_whole_words():
-            last = last[:1]  # the same for all
-        if 2 * len(table) + len(last) < symbols.numel():
+        starts = last[:1] if native.reads_whole_words() else last  # the same for all words
+        if 2 * len(table) + len(starts) < symbols.numel():
             nothing = torch.zeros_like(table)
-            here = torch.cat([table, nothing, torch.zeros_like(last)])
-            before = torch.cat([nothing, table, last])
+            here = torch.cat([table, nothing, torch.zeros_like(starts)])
+            before = torch.cat([nothing, table, starts])
             mixed = shifted(here, before, shares, kernel=kernel)
             tables = [linear(part) for linear, part in zip(maps, mixed, strict=True)]
             return list(native.at_pairs(tables, symbols, len(table)))

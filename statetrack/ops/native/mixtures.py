@@ -26,6 +26,7 @@ def mixed(
     `last` [B, D] precedes the first row. To the shares `more` [B, T, n, D] are added. n tensors
     [B, T, D].
     """
+    assert last.shape == (len(inputs), inputs.shape[-1]), "last is [B, D], inputs [B, T, D]"
     others = (last, shares, more)
     given = (None if part is None else part.unsqueeze(0) for part in others)
     found = call(inputs.unsqueeze(0), _MIXED, *given)

@@ -28,6 +28,7 @@ def at_pairs(tables: Sequence[Tensor], symbols: Tensor, num_symbols: int) -> tup
     The first position of word b has row 2 V + b in place of that of a symbol before it; tables can
     be [2 V + 1, N], with one such row for all words.
     """
+    assert len({len(table) for table in tables}) == 1, "tables have as many rows as each other"
     first, *others = (table.unsqueeze(0) for table in tables)
     loop = Loop(partial(_forward, num_symbols), partial(_backward, num_symbols))
     found = call(first, loop, symbols.unsqueeze(0), *others)
