@@ -183,7 +183,7 @@ def matrix_memory(mixer: Any, terms: Any, inputs: Tensor, draw: np.random.Genera
     arguments = {
         "q": heads.queries,
         "k": heads.keys * size**0.5,
-        "v": heads.values[..., :-1],
+        "v": heads.values,
         "log_i": heads.log_input,
         "log_f": heads.log_forget,
     }

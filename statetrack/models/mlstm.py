@@ -277,7 +277,7 @@ class MLSTMMixer(AffineMixer[MLSTMState, Terms]):
         """The forget gate of every head, on all K (K + 1) numbers of its state."""
         heads, _, _ = terms
         forget = DiagonalOperators(heads.log_forget.exp().flatten(0, 1))
-        return ColumnwiseOperators(forget, heads.keys.shape[-1] * heads.values.shape[-1])
+        return ColumnwiseOperators(forget, heads.keys.shape[-1] * (heads.values.shape[-1] + 1))
 
     def finish(self, read: Tensor, terms: Terms, inputs: Tensor) -> Tensor:
         """W_o ((norm(h) + s * conv(u)) * silu(z))."""

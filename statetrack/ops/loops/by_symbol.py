@@ -16,7 +16,7 @@ from typing import Any
 from statetrack.ops.loops.compiling import loop, part
 from statetrack.ops.loops.counting import spaced, up_to
 from statetrack.ops.loops.memory import Array, at, empty, put, release, smallest
-from statetrack.ops.loops.tiles import add_products_of_rows, add_products_of_terms
+from statetrack.ops.loops.tiles import add_products_of_terms, products_of_rows
 from statetrack.ops.loops.vectors import LANES, load, splat, store, total
 
 # --- rows ---
@@ -122,11 +122,8 @@ def _products(
 
     The row of word w is at `place` + w N, and its product is written at `to` + w N.
     """
-    for n in spaced(begin, end, 1):
-        for column in spaced(0, N, LANES):
-            store(out, to + at(words, n) * N + column, _zeros(out))
     left, right = (rows, place, N, 1), (matrix, first, LANES, N)
-    add_products_of_rows(left, right, (N, N // LANES), (out, to, N), (words, begin, end))
+    products_of_rows(left, right, (N, N // LANES), (out, to, N), (words, begin, end))
 
 
 # --- matrices ---

@@ -57,10 +57,11 @@ def at_once(rows: int, vectors: int, bytes_each: int) -> tuple[int, int]:
 def _tile(rows: int, vectors: int, gathered: Literal["rows", "terms"] | None = None) -> Any:
     """A function for loops that does what `add_products` does, for these rows and vectors.
 
-    With rows or terms that are gathered it has two more arguments: an array of whole numbers, and
-    of rows the place of the first and of the last number. Rows have these numbers in place of 0, 1,
-    .., the last one for all that are missing. Terms have pairs of them, which are added to the
-    places of the left and of the right side.
+    With rows or terms that are gathered it has one more argument: an array of whole numbers, and
+    the place of the first, and of rows of the last one. Rows have these numbers in place of 0, 1,
+    .., the last one for all that are missing, so that it may be computed twice: their products are
+    not added to sums, but written. Terms have pairs of them, which are added to the places of the
+    left and of the right side.
     """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -132,7 +133,8 @@ def _add_products(
             offset = moved(own, (numbers[row], sum_stride), (integer(vector), sum_step))
             found[row, vector] = vector_at(sums, offset), cgutils.alloca_once(builder, kind)
     for pointer, variable in found.values():
-        builder.store(loaded(pointer), variable)
+        begins = ir.Constant(kind, [0.0] * LANES) if gathered == "rows" else loaded(pointer)
+        builder.store(begins, variable)
     with cgutils.for_range(builder, args[2]) as loop:
         here, then = moved(place, (loop.index, term_stride)), moved(begin, (loop.index, step))
         if gathered == "terms":
@@ -202,10 +204,10 @@ _whole_of_terms, _narrow_of_terms = _tile(ROWS, VECTORS, "terms"), _tile(ROWS, 1
 
 
 @part
-def add_products_of_rows(left: Any, right: Any, sizes: Any, sums: Any, numbers: Any) -> None:
-    """The same of rows with certain numbers, at an array's places from a first to before a last.
+def products_of_rows(left: Any, right: Any, sizes: Any, sums: Any, numbers: Any) -> None:
+    """Write the products of rows with certain numbers, at an array's places from one to another.
 
-    Sizes are terms and vectors.
+    The place of the last number is before the second one. Sizes are terms and vectors.
     """
     columns, begin, vector_stride, step = right
     terms, vectors = sizes
