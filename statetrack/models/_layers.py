@@ -210,7 +210,7 @@ class RMSNorm(WithKernel):
 
 
 class LayerNorm(WithKernel, nn.LayerNorm):
-    """(x - mean(x)) / sqrt(var(x) + epsilon) * g + b (Ba et al. 2016, arXiv:1607.06450)."""
+    """(x - mean(x)) / sqrt(var(x) + epsilon) * g + b."""
 
     largest = math.inf
     """Magnitude of a number down to which its vector is scaled before."""

@@ -235,9 +235,8 @@ def matrix_lstm(words: int, steps: int) -> Sides:
     state = torch.zeros(words, N, size, size + 1), torch.zeros(words, N)
 
     def ours(q: Tensor, k: Tensor, v: Tensor, write: Tensor, forget: Tensor) -> Tensor:
-        values = torch.cat([v, torch.ones_like(v[..., :1])], -1)
         forget = functional.logsigmoid(forget)
-        return remember_by_loop(q, size**-0.5 * k, values, write, forget, *state)[0]
+        return remember_by_loop(q, size**-0.5 * k, v, write, forget, *state)[0]
 
     def theirs(*parts: Tensor) -> Tensor:
         heads = [part.transpose(1, 2) for part in parts]

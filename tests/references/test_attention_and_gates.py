@@ -735,10 +735,9 @@ def test_running_maxima_change_a_reading_of_a_matrix_memory_by_their_epsilon_alo
     logits = leaf(B, T, N)
     keep = logistic(logits) if forget == "sigmoid" else torch.exp(0.2 * logits)
     log_input = leaf(B, T, N, scale=2.0)
-    with_one = torch.cat([values, torch.ones(B, T, N, 1)], -1)
     first = torch.zeros(B, N, K, K + 1, dtype=torch.float64)
     read, _, _ = mlstm.remember(
-        queries, keys, with_one, log_input, keep.log(), first, first[..., 0, 0]
+        queries, keys, values, log_input, keep.log(), first, first[..., 0, 0]
     )
     expected = plain_matrix_memory(queries, keys, values, log_input.exp(), keep)
     leaves = [queries, keys, values, logits, log_input]

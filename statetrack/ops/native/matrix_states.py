@@ -69,6 +69,7 @@ def matrix_loop(
 
     def forward(keep: bool, state: Tensor, *sequences: Tensor | None) -> tuple[Tensor, ...]:
         sizes = sizes_of(sequences)
+        assert state.shape[-1] == sizes[-2], f"{state.shape} for values of {sizes[-2]} numbers"
         outputs = state.new_empty(*sizes[:3], sizes[-2])
         last, room = last_state(state, sizes[0])
         kept = states_kept(last, sizes[1], corrections_of(sequences), keep)
