@@ -13,6 +13,7 @@ from statetrack.ops.loops.matrix_states import (
     CHUNK,
     add_gates,
     clear,
+    expect_rows,
     gain_lanes,
     gains_of,
     kept_place,
@@ -21,7 +22,16 @@ from statetrack.ops.loops.matrix_states import (
     transposed,
 )
 from statetrack.ops.loops.memory import Array, at, empty, exists, release
-from statetrack.ops.loops.vectors import LANES, load, load_some, padded, splat, store, store_some
+from statetrack.ops.loops.vectors import (
+    LANES,
+    expect,
+    load,
+    load_some,
+    padded,
+    splat,
+    store,
+    store_some,
+)
 
 
 @loop
@@ -55,6 +65,7 @@ def attention_forward(
     """
     zero = first.dtype.type(0)
     state, gates = empty(first, (K * LANES, K + LANES))
+    ahead = least(T, CHUNK)
     for word in up_to(W):
         for head in up_to(N):
             shared = head * K if M > 1 else 0
@@ -73,10 +84,17 @@ def attention_forward(
                     gains_of(log_gates, row * strides[3] + head * G, G, K, gates)
                     value = load_some(values, row * strides[2] + head * V + column, count)
                     query, key = row * strides[0] + shared, row * strides[1] + shared
+                    expect_rows((queries, query + ahead * strides[0], 0), 1, K)
+                    expect_rows((keys, key + ahead * strides[1], 0), 1, K)
+                    expect_rows((log_gates, (row + ahead) * strides[3] + head * G, 0), 1, G)
+                    expect(values, (row + ahead) * strides[2] + head * V + column)
+                    expect(outputs, ((row + ahead) * N + head) * V + column)
                     read = splat(zero)
                     if exists(removals):
                         remove = row * strides[4] + head * K
                         replace = row * strides[5] + head * K
+                        expect_rows((removals, remove + ahead * strides[4], 0), 1, K)
+                        expect_rows((replacements, replace + ahead * strides[5], 0), 1, K)
                         gone = splat(zero)
                         for i in up_to(K):
                             gone = gone + at(removals, remove + i) * load(state, i * LANES)
@@ -249,14 +267,22 @@ def _attention_by_values(
         store(adjoint, i * LANES, splat(zero))
         if exists(by_last):
             store(adjoint, i * LANES, load_some(by_last, own + i * V, count))
+    ahead = T if T <= CHUNK else -CHUNK
     for t in spaced(until - 1, -1, -1):
         row = word * T + t
         query, key = row * strides[0] + shared, row * strides[1] + shared
+        expect_rows((queries, query + ahead * strides[0], 0), 1, K)
+        expect_rows((keys, key + ahead * strides[1], 0), 1, K)
+        expect_rows((log_gates, (row + ahead) * strides[3] + head * G, 0), 1, G)
+        expect(by_outputs, ((row + ahead) * N + head) * V + column)
+        expect(by_values, ((row + ahead) * N + head) * V + column)
         wanted = load_some(by_outputs, (row * N + head) * V + column, count)
         gains_of(log_gates, row * strides[3] + head * G, G, K, gates)
         by_value = splat(zero)
         if exists(removals):
             remove, replace = row * strides[4] + head * K, row * strides[5] + head * K
+            expect_rows((removals, remove + ahead * strides[4], 0), 1, K)
+            expect_rows((replacements, replace + ahead * strides[5], 0), 1, K)
             by_gone = splat(zero)
             for i in up_to(K):
                 held = load(adjoint, i * LANES) + at(queries, query + i) * wanted
@@ -322,6 +348,7 @@ def _attention_by_keys(
     count = least(LANES, K - first)
     own, size = word * N + head, V * LANES
     shared = (head * K if M > 1 else 0) + first
+    ahead = T if T <= CHUNK else -CHUNK
     transposed(by_last, (own * K + first) * V, V, count, V, adjoint)
     for start in spaced((until - 1) // CHUNK * CHUNK, -1, -CHUNK):
         length = least(CHUNK, until - start)
@@ -352,11 +379,17 @@ def _attention_by_keys(
             gain = gain_lanes(log_gates, row * strides[3] + head * G, G, first, count)
             query = load_some(queries, row * strides[0] + shared, count)
             value, output = row * strides[2] + head * V, (row * N + head) * V
+            expect_rows((values, value + ahead * strides[2], 0), 1, V)
+            expect(by_queries, (row + ahead) * M * K + shared)
+            expect(by_keys, (row + ahead) * M * K + shared)
+            expect(by_gates, ((row + ahead) * N + head) * G + least(first, G))
             by_query, by_key, found = splat(zero), splat(zero), splat(zero)
             if exists(removals):
                 remove = load_some(removals, row * strides[4] + head * K + first, count)
                 place = kept_row(own, W * N, start + t, T, 1, K, V)
                 other = (start + t) * padded(V)
+                expect(by_removals, ((row + ahead) * N + head) * K + first)
+                expect(by_replacements, ((row + ahead) * N + head) * K + first)
                 by_removal, by_replacement = splat(zero), splat(zero)
                 for j in up_to(V):
                     wanted, by_gone = at(by_outputs, output + j), at(gones, other + j)
