@@ -27,6 +27,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from statetrack import MODELS, ops
+from statetrack.ops.native.calls import loops
 
 NUM_SYMBOLS = 5
 CASES = ((1, 64, 10), (9, 64, 10), (1, 8, 64), (1, 8, 256))
@@ -78,7 +79,7 @@ class _Products(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        if func.overloadpacket.__name__ in ("mm", "bmm", "addmm", "baddbmm", "_linear_pointwise"):
+        if func.overloadpacket.__name__ in ("mm", "bmm", "addmm", "baddbmm"):
             given = [drawn_like(part) if isinstance(part, Tensor) else part for part in args]
             places = {"out": drawn_like(kwargs["out"])} if "out" in kwargs else {}
             self.again.append(partial(func, *given, **places))
@@ -93,9 +94,23 @@ def drawn_like(part: Tensor) -> Tensor:
 
 
 def products_of(run: Callable[[], None]) -> Callable[[], None]:
-    """The matrix products of a step, one after the other, and nothing else."""
+    """The matrix products of a step, of torch and of linear maps, and nothing else, one by one."""
+    maps = loops("linear")
+    names = "linear_forward", "linear_backward"
+    own = [getattr(maps, name) for name in names]
     with _Products() as found:
-        run()
+
+        def recorded(function: Callable[..., None], *given: Any) -> None:
+            found.again.append(partial(function, *given))
+            function(*given)
+
+        try:
+            for name, function in zip(names, own, strict=True):
+                setattr(maps, name, partial(recorded, function))
+            run()
+        finally:
+            for name, function in zip(names, own, strict=True):
+                setattr(maps, name, function)
 
     def products() -> None:
         for product in found.again:
