@@ -86,10 +86,11 @@ def library_work(name: str) -> Callable[[], object]:
     import torch
 
     import statetrack as st
+    from statetrack import ops
 
     kind, what = name.split()
     torch.set_num_threads(1)
-    st.ops.keep_freed_memory()  # as training does, in all versions
+    ops.keep_freed_memory()  # as training does, in all versions
     torch.manual_seed(0)
     if kind == "analyse":
         automaton = st.load_task(what).automaton
