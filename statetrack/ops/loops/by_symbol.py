@@ -14,10 +14,23 @@ import math
 from typing import Any
 
 from statetrack.ops.loops.compiling import loop, part
-from statetrack.ops.loops.counting import spaced, up_to
+from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.memory import Array, at, empty, put, release, smallest
-from statetrack.ops.loops.tiles import add_products_of_terms, products_of_rows
-from statetrack.ops.loops.vectors import LANES, load, splat, store, total
+from statetrack.ops.loops.panels import pack_columns
+from statetrack.ops.loops.tiles import (
+    add_products,
+    add_products_of_terms,
+    products_of_rows,
+)
+from statetrack.ops.loops.vectors import (
+    LANES,
+    load,
+    padded,
+    splat,
+    store,
+    store_some,
+    total,
+)
 
 # --- rows ---
 
@@ -64,12 +77,79 @@ def _read_backward(
 
 
 @part
+def _read_rows(rows: Any, panel: Array, sizes: Any, sums: Array, found: Any) -> None:
+    """The logits of rows [M, N], with the readout in a panel; sizes are M, N and C.
+
+    Rows and logits are an array, a place and a stride; there is room for M padded rows of sums.
+    """
+    (numbers, place, stride), (M, N, C), (logits, to, step) = rows, sizes, found
+    P = padded(C)
+    for n in spaced(0, M * P, LANES):
+        store(sums, n, _zeros(sums))
+    left, right = (numbers, place, stride, 1), (panel, 0, N * LANES, LANES)
+    add_products(left, right, (M, N, P // LANES), (sums, 0, P))
+    for row in up_to(M):
+        for label in spaced(0, C, LANES):
+            part = load(sums, row * P + label)
+            store_some(logits, to + row * step + label, least(LANES, C - label), part)
+
+
+@part
+def _read_rows_backward(
+    given: Any, rows: Any, readout: Any, sizes: Any, by_readout: Array, by_rows: Any
+) -> None:
+    """Add the gradients by the readout and by rows [M, N] of their logits; sizes are M, N and C.
+
+    Gradients, rows and gradients by rows are an array, a place and a stride, the readout an array
+    and a place, which is that of its gradient too.
+    """
+    (by_logits, place, step), (numbers, row, stride), (M, N, C) = given, rows, sizes
+    (weights, first), vectors = readout, N // LANES
+    add_products((by_logits, place, step, 1), (weights, first, LANES, N), (M, C, vectors), by_rows)
+    left, right = (by_logits, place, 1, step), (numbers, row, LANES, stride)
+    add_products(left, right, (C, M, vectors), (by_readout, first, N))
+
+
+@part
 def _any(array: Array, first: int, count: int) -> bool:
     """Whether any number is not zero."""
     found = False
     for n in spaced(first, first + count, 1):
         found = found or at(array, n) != 0
     return found
+
+
+@part
+def _words_read(
+    by_logits: Array, first: int, stride: int, B: int, C: int, reading: Array, words: Array
+) -> int:
+    """How many words have a gradient at a position or behind it, and which: they are read there."""
+    count = 0
+    for word in up_to(B):
+        if at(reading, word) or _any(by_logits, first + word * stride, C):
+            put(reading, word, 1)
+            put(words, count, word)
+            count += 1
+    return count
+
+
+@part
+def _read_words_backward(
+    given: Any, rows: Any, readout: Any, sizes: Any, words: Any, by_readout: Array, by_rows: Any
+) -> None:
+    """The same as `_read_rows_backward` of some words: what others hold may not be finite."""
+    (B, N, C), (numbers, count) = sizes, words
+    if count == B:
+        _read_rows_backward(given, rows, readout, sizes, by_readout, by_rows)
+    else:
+        (by_logits, place, step), (states, row, stride), (weights, first) = given, rows, readout
+        found, to, width = by_rows
+        for number in up_to(count):
+            word = at(numbers, number)
+            _read_backward(
+                weights, first, states, row + word * stride, N, C,
+                by_logits, place + word * step, by_readout, found, to + word * width,
+            )  # fmt: skip
 
 
 @part
@@ -148,10 +228,12 @@ def matrices_forward(
     """
     G, B, T, V, C, N = sizes
     keys, words, order, starts = empty(symbols, (B, B, B, V + 1))
+    panel, sums = empty(states, (padded(C) * N, B * padded(C)))
     for word in up_to(B):
         put(words, word, word)
     rows = T + 1 if keep else 2
     for lane in up_to(G):
+        pack_columns(readout, lane * C * N, 1, C, N, panel)
         base = lane * rows * B * N
         for n in spaced(0, B * N, LANES):
             store(states, base + n, load(first, lane * B * N + n))
@@ -168,13 +250,13 @@ def matrices_forward(
                     at(starts, symbol + 1),
                 )
                 _products(columns, matrix, N, order, begin, end, states, before, states, after)
-            for word in up_to(B):
-                row = after + word * N
-                if every > 0 and (t + 1) % every == 0:
-                    _normalise(states, row, N)
-                to = ((lane * B + word) * T + t) * C
-                _read(readout, lane * C * N, states, row, N, C, logits, to)
+            if every > 0 and (t + 1) % every == 0:
+                for word in up_to(B):
+                    _normalise(states, after + word * N, N)
+            found = logits, (lane * B * T + t) * C, T * C
+            _read_rows((states, after, N), panel, (B, N, C), sums, found)
     release(keys)
+    release(panel)
 
 
 @loop
@@ -208,23 +290,18 @@ def matrices_backward(
             put(reading, word, 1 if ends else 0)
         found = 0
         for t in spaced(T - 1, -1, -1):
-            count = 0
-            for word in up_to(B):
-                given = ((lane * B + word) * T + t) * C
-                if not (at(reading, word) or _any(by_logits, given, C)):
-                    continue
-                put(reading, word, 1)
+            count = _words_read(by_logits, (lane * B * T + t) * C, T * C, B, C, reading, words)
+            given, now = (by_logits, (lane * B * T + t) * C, T * C), (t + 1) * B * N + base
+            _read_words_backward(
+                given, (states, now, N), (readout, lane * C * N), (B, N, C), (words, count),
+                by_readout, (by_first, own, N),
+            )  # fmt: skip
+            for number in up_to(count):
+                word = at(words, number)
                 row, place = own + word * N, (t * B + word) * N
-                state = base + ((t + 1) * B + word) * N
-                _read_backward(
-                    readout, lane * C * N, states, state, N, C,
-                    by_logits, given, by_readout, by_first, row,
-                )  # fmt: skip
                 for n in spaced(0, N, LANES):
                     store(adjoints, place + n, load(by_first, row + n))
-                put(words, count, word)
-                put(keys, count, at(symbols, (lane * B + word) * T + t))
-                count += 1
+                put(keys, number, at(symbols, (lane * B + word) * T + t))
             _sort(keys, words, count, V, starts, order)
             for symbol in up_to(V):
                 matrix, begin, end = (
@@ -293,11 +370,13 @@ def factors_forward(
     """
     G, B, T, V, C, N = sizes
     (words,) = empty(symbols, (B,))
+    panel, sums = empty(kept, (padded(C) * N, B * padded(C)))
     for word in up_to(B):
         put(words, word, word)
     rows = T if keep else 2
     later = rows * B * N  # from a p to the z that follows
     for lane in up_to(G):
+        pack_columns(readout, lane * C * N, 1, C, N, panel)
         base = 2 * lane * later
         for n in spaced(0, B * N, LANES):
             store(kept, base + n, load(first, lane * B * N + n))
@@ -311,12 +390,14 @@ def factors_forward(
                     store(kept, row + later + n, gated)
                 if every > 0 and (t + 1) % every == 0:
                     _normalise(kept, row + later, N)
-                _read(readout, lane * C * N, kept, row + later, N, C, logits, position * C)
+            found = logits, (lane * B * T + t) * C, T * C
+            _read_rows((kept, now + later, N), panel, (B, N, C), sums, found)
             if t + 1 < T:
                 after = base + (t + 1 if keep else (t + 1) % 2) * B * N
                 matrix = lane * N * N
                 _products(columns, matrix, N, words, 0, B, kept, now + later, kept, after)
     release(words)
+    release(panel)
 
 
 @loop
@@ -353,25 +434,22 @@ def factors_backward(
             put(reading, word, 1 if ends else 0)
         found = 0
         for t in spaced(T - 1, -1, -1):
-            now, count = t * B * N, 0
-            for word in up_to(B):
-                position = (lane * B + word) * T + t
-                if not (at(reading, word) or _any(by_logits, position * C, C)):
-                    continue
-                put(reading, word, 1)
+            now = t * B * N
+            count = _words_read(by_logits, (lane * B * T + t) * C, T * C, B, C, reading, words)
+            given = by_logits, (lane * B * T + t) * C, T * C
+            _read_words_backward(
+                given, (kept, later + now, N), (readout, lane * C * N), (B, N, C), (words, count),
+                by_readout, (gradient, 0, N),
+            )  # fmt: skip
+            for number in up_to(count):
+                word = at(words, number)
                 row = word * N
-                _read_backward(
-                    readout, lane * C * N, kept, later + now + row, N, C,
-                    by_logits, position * C, by_readout, gradient, row,
-                )  # fmt: skip
-                gain = (lane * V + at(symbols, position)) * N
+                gain = (lane * V + at(symbols, (lane * B + word) * T + t)) * N
                 for n in spaced(0, N, LANES):
                     adjoint = load(gradient, row + n)
                     added = adjoint * load(kept, base + now + row + n)
                     store(by_gains, gain + n, load(by_gains, gain + n) + added)
                     store(adjoints, now + row + n, adjoint * load(gains, gain + n))
-                put(words, count, word)
-                count += 1
             if t > 0:
                 _products(core, lane * N * N, N, words, 0, count, adjoints, now, gradient, 0)
                 for n in up_to(count):
@@ -380,8 +458,8 @@ def factors_backward(
                     put(places, 2 * found + 1, later + place - B * N)
                     found += 1
             else:
-                for word in up_to(count):
-                    row = at(words, word) * N
+                for number in up_to(count):
+                    row = at(words, number) * N
                     for n in spaced(0, N, LANES):
                         store(by_first, lane * B * N + row + n, load(adjoints, row + n))
         of_core, summed = (N, found, N // LANES), (by_core, lane * N * N, N)
@@ -412,6 +490,7 @@ def blocks_forward(
     """
     G, B, T, V, C, N = sizes
     rows = T + 1 if keep else 2
+    panel, sums = empty(states, (padded(C) * b * N, T * padded(C) if keep else 0))
     for word in up_to(G * B):
         lane, base = word // B, word * rows * b * N
         for n in spaced(0, b * N, LANES):
@@ -429,8 +508,15 @@ def blocks_forward(
                     store(states, after + to * N + n, found)
             if every > 0 and (t + 1) % every == 0:
                 _normalise(states, after, b * N)
-            place = (word * T + t) * C
-            _read(readout, lane * C * b * N, states, after, b * N, C, logits, place)
+            if not keep:
+                place = (word * T + t) * C
+                _read(readout, lane * C * b * N, states, after, b * N, C, logits, place)
+        if keep:
+            if word % B == 0:
+                pack_columns(readout, lane * C * b * N, 1, C, b * N, panel)
+            found, own = (logits, word * T * C, C), (states, base + b * N, b * N)
+            _read_rows(own, panel, (T, b * N, C), sums, found)
+    release(panel)
 
 
 @loop
@@ -450,23 +536,24 @@ def blocks_backward(
 ) -> None:
     """The gradients, of all states; those by planes and the readout are added to what is there."""
     G, B, T, V, C, N = sizes
-    (gradient,) = empty(states, (b * N,))
+    gradient, wanted = empty(states, (b * N, T * b * N))
     for word in up_to(G * B):
         lane, base = word // B, word * (T + 1) * b * N
         own = word * b * N
         for n in spaced(0, b * N, LANES):
             store(by_first, own + n, load(by_last, own + n) if ends else _zeros(states))
-        reading = ends
-        for t in spaced(T - 1, -1, -1):
-            place, after = (word * T + t) * C, base + (t + 1) * b * N
-            if not (reading or _any(by_logits, place, C)):
-                continue
-            reading = True
-            _read_backward(
-                readout, lane * C * b * N, states, after, b * N, C,
-                by_logits, place, by_readout, by_first, own,
-            )  # fmt: skip
-            before = after - b * N
+        until = T
+        while not ends and until > 0 and not _any(by_logits, (word * T + until - 1) * C, C):
+            until -= 1
+        for n in spaced(0, until * b * N, LANES):
+            store(wanted, n, _zeros(states))
+        given, rows = (by_logits, word * T * C, C), (states, base + b * N, b * N)
+        weights, found = (readout, lane * C * b * N), (wanted, 0, b * N)
+        _read_rows_backward(given, rows, weights, (until, b * N, C), by_readout, found)
+        for t in spaced(until - 1, -1, -1):
+            for n in spaced(0, b * N, LANES):
+                store(by_first, own + n, load(by_first, own + n) + load(wanted, t * b * N + n))
+            before = base + t * b * N
             operator = (lane * V + at(symbols, word * T + t)) * b * b * N
             for k in up_to(b):
                 for n in spaced(0, N, LANES):
