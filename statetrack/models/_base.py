@@ -112,7 +112,7 @@ class SequenceModel(nn.Module, abc.ABC):
         return False
 
     def kernel_on(self, device: torch.device) -> Kernel:
-        """What computes recurrences, short convolutions and norms on a device.
+        """What computes recurrences, linear maps, convolutions and norms on a device.
 
         Raises `SettingsError` where the settings name what cannot run there.
         """

@@ -210,7 +210,7 @@ class DeltaModel(BlockModel[DeltaSettingsT]):
     family = "delta rule"
 
     def kernel_on(self, device: torch.device) -> Kernel:
-        """What computes recurrences, short convolutions and norms on a device."""
+        """What computes recurrences, linear maps, convolutions and norms on a device."""
         kernel, mixer = super().kernel_on(device), self.mixers[0]
         gated = isinstance(mixer, DeltaMixer) and mixer.forget_gate is not None
         too_large = gated and self.settings.key_dim > LARGEST_GATED_KEY

@@ -30,7 +30,7 @@ ABOUT_CONV: Final = "Positions that a short convolution of q, k and v spans; 0 l
 ABOUT_HEADS: Final = "Number of heads; must divide the width."
 ABOUT_BOS: Final = "Whether a learned token, no symbol of the task, stands before every word."
 ABOUT_KERNEL: Final = (
-    "What computes recurrences, short convolutions and norms: torch; native, compiled loops "
+    "What computes recurrences, linear maps, convolutions and norms: torch; native, compiled loops "
     "(CPU only); auto, which is native where that can run."
 )
 ABOUT_OWN_CONV: Final = "Positions the short convolution sees, its own included."
@@ -96,8 +96,8 @@ class KernelSettings(BlockSettings):
 
     kernel: Literal["auto", "torch", "native", "fla"] = option(  # type: ignore[assignment]
         "auto",
-        "What computes recurrences, short convolutions and norms: torch; native, compiled loops "
-        "(CPU only); fla, the kernel of flash-linear-attention for the recurrence (CUDA only); "
+        "What computes recurrences, linear maps, convolutions and norms: torch; native, compiled "
+        "loops (CPU only); fla, the kernel of flash-linear-attention for the recurrence (CUDA only); "
         "auto, which is fla or native where one can run.",
     )
 
