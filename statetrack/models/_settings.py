@@ -97,8 +97,8 @@ class KernelSettings(BlockSettings):
     kernel: Literal["auto", "torch", "native", "fla"] = option(  # type: ignore[assignment]
         "auto",
         "What computes recurrences, linear maps, convolutions and norms: torch; native, compiled "
-        "loops (CPU only); fla, the kernel of flash-linear-attention for the recurrence (CUDA only); "
-        "auto, which is fla or native where one can run.",
+        "loops (CPU only); fla, the kernel of flash-linear-attention for the recurrence (CUDA "
+        "only); auto, which is fla or native where one can run.",
     )
 
 
