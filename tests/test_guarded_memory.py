@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("numba", reason="without numba there are no loops")
+
 ROOT = Path(__file__).resolve().parents[1]
 OTHERS = "machine_code or folders or cache or compil or several_threads"
 """Tests of the file that call no loops of the package, or replace them."""

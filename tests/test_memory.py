@@ -76,7 +76,7 @@ def test_memory_does_not_grow_with_length(
 
 @pytest.mark.parametrize("name", ["deltanet", "mamba"])
 def test_a_long_word_at_once_is_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch, name) -> None:
-    """In less than a quarter of what it takes whole, and to the same logits."""
+    """In less than half of what it takes whole, and to the same logits."""
     model = MODELS[name](MODELS[name].settings_class(), num_symbols=2, num_labels=2)
     symbols, found, bytes_ = torch.randint(2, (2, 4 * AT_ONCE)), [], []
     for at_once in (1 << 20, AT_ONCE // 2):
@@ -85,4 +85,4 @@ def test_a_long_word_at_once_is_read_piece_by_piece(monkeypatch: pytest.MonkeyPa
             found.append(model(symbols))
         bytes_.append(peak.bytes)
     torch.testing.assert_close(*found)
-    assert bytes_[1] < bytes_[0] / 4
+    assert bytes_[1] < bytes_[0] / 2

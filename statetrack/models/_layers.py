@@ -189,6 +189,8 @@ def scaled_down(inputs: Tensor) -> Tensor:
 
 def rms_norm(inputs: Tensor, gain: Tensor | None = None, epsilon: float = 1e-6) -> Tensor:
     """Vectors [..., D] divided by their root mean square, without overflow at any magnitude."""
+    if gain is not None:
+        gain = gain.to(inputs.dtype)
     return functional.rms_norm(scaled_down(inputs), inputs.shape[-1:], gain, epsilon)
 
 
