@@ -20,12 +20,7 @@ from torch import Tensor, nn
 
 from statetrack import ops
 from statetrack.models._base import RecurrentModel, State, WithTransition, through
-from statetrack.models._layers import (
-    WideLayerNorm,
-    linear_maps,
-    make_mlp,
-    make_norm,
-)
+from statetrack.models._layers import WideLayerNorm, linear_maps, make_mlp, make_norm
 from statetrack.models._linear import Linear, RowsOfSymbols, WithKernel, at_symbols, compute_by
 from statetrack.models._settings import BlockSettings
 from statetrack.ops import (

@@ -36,9 +36,7 @@ from torch.nn import functional
 
 from statetrack.algebra import Size, UnitLayers
 from statetrack.models._blocks import BlockModel
-from statetrack.models._layers import (
-    Window,
-)
+from statetrack.models._layers import Window
 from statetrack.models._linear import Linear, linear_map
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_OWN_CONV, BlockSettings

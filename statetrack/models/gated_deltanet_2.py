@@ -46,9 +46,7 @@ from torch import Tensor
 from statetrack.algebra import DiagonalMinusRankOne, Householder, LinearRecurrence, Size
 from statetrack.models._blocks import BlockModel, draw_frame
 from statetrack.models._delta import DeltaOptions
-from statetrack.models._layers import (
-    Window,
-)
+from statetrack.models._layers import Window
 from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models.kda import CHUNK, KDALayer

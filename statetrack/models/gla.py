@@ -35,14 +35,7 @@ from statetrack.algebra import PositiveLayers, Size
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import require_divisor, through, zeros
 from statetrack.models._blocks import BlockModel, MatrixMixer, MatrixTerms, draw_frame
-from statetrack.models._layers import (
-    HeadNorm,
-    Projection,
-    Window,
-    draw_small,
-    gated,
-    split_heads,
-)
+from statetrack.models._layers import HeadNorm, Projection, Window, draw_small, gated, split_heads
 from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_CONV, ABOUT_HEADS, KernelSettings

@@ -46,10 +46,7 @@ from statetrack import ops
 from statetrack.algebra import FixedPhaseLayers, LinearRecurrence, PositiveLayers, Size
 from statetrack.models._base import through
 from statetrack.models._blocks import BlockModel, DiagonalMixer, DiagonalTerms, PlainMixer
-from statetrack.models._layers import (
-    LayerNorm,
-    gated,
-)
+from statetrack.models._layers import LayerNorm, gated
 from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import MOST_LAYERS, BlockSettings, KernelSettings

@@ -41,10 +41,7 @@ from torch.nn import functional
 from statetrack.algebra import PositiveLayers, Size
 from statetrack.models._base import require_divisor, through, zeros
 from statetrack.models._blocks import MatrixMixer, MatrixTerms, PlainMixer, draw_frame
-from statetrack.models._layers import (
-    RMSNorm,
-    split_heads,
-)
+from statetrack.models._layers import RMSNorm, split_heads
 from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_HEADS, MOST_LAYERS, KernelSettings

@@ -40,9 +40,7 @@ from statetrack.algebra import Alternating, Attention, Size
 from statetrack.errors import StatetrackError, setting
 from statetrack.models._base import SequenceModel, require_divisor, through
 from statetrack.models._blocks import Block, BlockModel
-from statetrack.models._layers import (
-    make_norm,
-)
+from statetrack.models._layers import make_norm
 from statetrack.models._linear import Linear, compute_by
 from statetrack.models._registry import MODEL_FACTS, MODELS
 from statetrack.models._settings import (

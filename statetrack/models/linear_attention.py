@@ -34,11 +34,7 @@ from torch.nn import functional
 from statetrack.algebra import FixedPositiveLayers, Size
 from statetrack.models._base import require_divisor, through, zeros
 from statetrack.models._blocks import BlockModel, MatrixMixer, MatrixTerms
-from statetrack.models._layers import (
-    Projection,
-    Window,
-    split_heads,
-)
+from statetrack.models._layers import Projection, Window, split_heads
 from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import (

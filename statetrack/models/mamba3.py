@@ -53,12 +53,7 @@ from statetrack.algebra import ComplexLayers, LinearRecurrence, PositiveLayers, 
 from statetrack.errors import setting
 from statetrack.models._base import require_divisor, through, zeros
 from statetrack.models._blocks import BlockModel, PlainMixer
-from statetrack.models._layers import (
-    RMSNorm,
-    draw_time_steps,
-    gated,
-    inverse_softplus,
-)
+from statetrack.models._layers import RMSNorm, draw_time_steps, gated, inverse_softplus
 from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings

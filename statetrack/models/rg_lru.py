@@ -38,11 +38,7 @@ from statetrack.algebra import PositiveLayers, Size
 from statetrack.errors import setting
 from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel, DiagonalMixer, DiagonalTerms
-from statetrack.models._layers import (
-    ShortConvolution,
-    Window,
-    block_diagonal,
-)
+from statetrack.models._layers import ShortConvolution, Window, block_diagonal
 from statetrack.models._linear import Linear, WithKernel
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_OWN_CONV, BlockSettings

@@ -46,9 +46,7 @@ from torch.nn import functional
 from statetrack import ops
 from statetrack.algebra import PositiveLayers, Size
 from statetrack.models._base import require_divisor, through
-from statetrack.models._layers import (
-    split_heads,
-)
+from statetrack.models._layers import split_heads
 from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._rwkv import (

@@ -38,9 +38,7 @@ from torch.nn import functional
 
 from statetrack.algebra import Size, TimeInvariantLayers
 from statetrack.models._blocks import BlockModel, PlainMixer
-from statetrack.models._layers import (
-    draw_time_steps,
-)
+from statetrack.models._layers import draw_time_steps
 from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings

@@ -36,9 +36,7 @@ from statetrack import ops
 from statetrack.algebra import Blocks, Size
 from statetrack.models._base import require_divisor
 from statetrack.models._blocks import AffineMixer, PostNormModel
-from statetrack.models._layers import (
-    Window,
-)
+from statetrack.models._layers import Window
 from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import BlockSettings, NormKind

@@ -44,11 +44,7 @@ from torch.nn import functional
 from statetrack.algebra import Attention, Size
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import SequenceModel, require_divisor, through
-from statetrack.models._layers import (
-    make_mlp,
-    make_norm,
-    split_heads,
-)
+from statetrack.models._layers import make_mlp, make_norm, split_heads
 from statetrack.models._linear import Linear, WithKernel, compute_by
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import (

@@ -43,12 +43,7 @@ from statetrack.algebra import Undecided
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import require_divisor, through
 from statetrack.models._blocks import BlockModel, StagedMixer, draw_frame
-from statetrack.models._layers import (
-    LayerNorm,
-    Projection,
-    Window,
-    split_heads,
-)
+from statetrack.models._layers import LayerNorm, Projection, Window, split_heads
 from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_CONV, ABOUT_HEADS, ABOUT_MLP, BlockSettings

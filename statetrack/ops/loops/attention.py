@@ -13,7 +13,7 @@ from statetrack.ops.loops.matrix_states import (
     CHUNK,
     add_gates,
     clear,
-    expect_rows,
+    expect_row,
     gain_lanes,
     gains_of,
     kept_place,
@@ -84,17 +84,17 @@ def attention_forward(
                     gains_of(log_gates, row * strides[3] + head * G, G, K, gates)
                     value = load_some(values, row * strides[2] + head * V + column, count)
                     query, key = row * strides[0] + shared, row * strides[1] + shared
-                    expect_rows((queries, query + ahead * strides[0], 0), 1, K)
-                    expect_rows((keys, key + ahead * strides[1], 0), 1, K)
-                    expect_rows((log_gates, (row + ahead) * strides[3] + head * G, 0), 1, G)
+                    expect_row(queries, query + ahead * strides[0], K)
+                    expect_row(keys, key + ahead * strides[1], K)
+                    expect_row(log_gates, (row + ahead) * strides[3] + head * G, G)
                     expect(values, (row + ahead) * strides[2] + head * V + column)
                     expect(outputs, ((row + ahead) * N + head) * V + column)
                     read = splat(zero)
                     if exists(removals):
                         remove = row * strides[4] + head * K
                         replace = row * strides[5] + head * K
-                        expect_rows((removals, remove + ahead * strides[4], 0), 1, K)
-                        expect_rows((replacements, replace + ahead * strides[5], 0), 1, K)
+                        expect_row(removals, remove + ahead * strides[4], K)
+                        expect_row(replacements, replace + ahead * strides[5], K)
                         gone = splat(zero)
                         for i in up_to(K):
                             gone = gone + at(removals, remove + i) * load(state, i * LANES)
@@ -271,9 +271,9 @@ def _attention_by_values(
     for t in spaced(until - 1, -1, -1):
         row = word * T + t
         query, key = row * strides[0] + shared, row * strides[1] + shared
-        expect_rows((queries, query + ahead * strides[0], 0), 1, K)
-        expect_rows((keys, key + ahead * strides[1], 0), 1, K)
-        expect_rows((log_gates, (row + ahead) * strides[3] + head * G, 0), 1, G)
+        expect_row(queries, query + ahead * strides[0], K)
+        expect_row(keys, key + ahead * strides[1], K)
+        expect_row(log_gates, (row + ahead) * strides[3] + head * G, G)
         expect(by_outputs, ((row + ahead) * N + head) * V + column)
         expect(by_values, ((row + ahead) * N + head) * V + column)
         wanted = load_some(by_outputs, (row * N + head) * V + column, count)
@@ -281,8 +281,8 @@ def _attention_by_values(
         by_value = splat(zero)
         if exists(removals):
             remove, replace = row * strides[4] + head * K, row * strides[5] + head * K
-            expect_rows((removals, remove + ahead * strides[4], 0), 1, K)
-            expect_rows((replacements, replace + ahead * strides[5], 0), 1, K)
+            expect_row(removals, remove + ahead * strides[4], K)
+            expect_row(replacements, replace + ahead * strides[5], K)
             by_gone = splat(zero)
             for i in up_to(K):
                 held = load(adjoint, i * LANES) + at(queries, query + i) * wanted
@@ -379,7 +379,7 @@ def _attention_by_keys(
             gain = gain_lanes(log_gates, row * strides[3] + head * G, G, first, count)
             query = load_some(queries, row * strides[0] + shared, count)
             value, output = row * strides[2] + head * V, (row * N + head) * V
-            expect_rows((values, value + ahead * strides[2], 0), 1, V)
+            expect_row(values, value + ahead * strides[2], V)
             expect(by_queries, (row + ahead) * M * K + shared)
             expect(by_keys, (row + ahead) * M * K + shared)
             expect(by_gates, ((row + ahead) * N + head) * G + least(first, G))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from statetrack.ops.loops.compiling import loop, part
 from statetrack.ops.loops.counting import least, spaced, up_to
-from statetrack.ops.loops.memory import Array, at, empty, put, release
+from statetrack.ops.loops.memory import Array, at, empty, no_array, put, release
 from statetrack.ops.loops.panels import pack_rows
 from statetrack.ops.loops.rows import BLOCK, GROUP, map_rows, outer_products
 from statetrack.ops.loops.vectors import LANES, padded
@@ -46,7 +46,6 @@ def block_forward(
     inputs: Array,
     blocks: Array,
     outputs: Array,
-    nothing: Array,
     R: int,
     M: int,
     n: int,
@@ -68,7 +67,7 @@ def block_forward(
             pack_rows(matrix, 0, 1, H, G, panels)
             rows = inputs, lane * M * stride + block * K, stride
             found = outputs, lane * M * n * J + block * J, n * J
-            map_rows(rows, (M, H, G), (panels, 0), (nothing, 0), found, sums)
+            map_rows(rows, (M, H, G), (panels, 0), (no_array(blocks), 0), found, sums)
     release(matrix)
 
 
@@ -79,7 +78,6 @@ def block_backward(
     by_outputs: Array,
     by_inputs: Array,
     by_blocks: Array,
-    nothing: Array,
     R: int,
     M: int,
     n: int,
@@ -102,7 +100,7 @@ def block_backward(
             pack_rows(matrix, 0, 1, G, H, panels)
             wanted = by_outputs, lane * M * n * J + block * J, n * J
             found = by_inputs, lane * M * n * K + block * K, n * K
-            map_rows(wanted, (M, G, H), (panels, 0), (nothing, 0), found, sums)
+            map_rows(wanted, (M, G, H), (panels, 0), (no_array(blocks), 0), found, sums)
             for i in up_to(H * G):
                 put(matrix, i, matrix.dtype.type(0))
             rows = inputs, lane * M * stride + block * K, stride

@@ -14,9 +14,10 @@ import math
 from typing import Any
 
 from statetrack.ops.loops.compiling import loop, part
-from statetrack.ops.loops.counting import least, spaced, up_to
-from statetrack.ops.loops.memory import Array, at, empty, put, release, smallest
+from statetrack.ops.loops.counting import spaced, up_to
+from statetrack.ops.loops.memory import Array, at, empty, no_array, put, release, smallest
 from statetrack.ops.loops.panels import pack_columns
+from statetrack.ops.loops.rows import GROUP, map_rows
 from statetrack.ops.loops.tiles import (
     add_products,
     add_products_of_terms,
@@ -28,7 +29,6 @@ from statetrack.ops.loops.vectors import (
     padded,
     splat,
     store,
-    store_some,
     total,
 )
 
@@ -74,24 +74,6 @@ def _read_backward(
             store(by_row, to + n, load(by_row, to + n) + factor * load(readout, weight))
             added = factor * load(row, place + n)
             store(by_readout, weight, load(by_readout, weight) + added)
-
-
-@part
-def _read_rows(rows: Any, panel: Array, sizes: Any, sums: Array, found: Any) -> None:
-    """The logits of rows [M, N], with the readout in a panel; sizes are M, N and C.
-
-    Rows and logits are an array, a place and a stride; there is room for M padded rows of sums.
-    """
-    (numbers, place, stride), (M, N, C), (logits, to, step) = rows, sizes, found
-    P = padded(C)
-    for n in spaced(0, M * P, LANES):
-        store(sums, n, _zeros(sums))
-    left, right = (numbers, place, stride, 1), (panel, 0, N * LANES, LANES)
-    add_products(left, right, (M, N, P // LANES), (sums, 0, P))
-    for row in up_to(M):
-        for label in spaced(0, C, LANES):
-            part = load(sums, row * P + label)
-            store_some(logits, to + row * step + label, least(LANES, C - label), part)
 
 
 @part
@@ -228,7 +210,7 @@ def matrices_forward(
     """
     G, B, T, V, C, N = sizes
     keys, words, order, starts = empty(symbols, (B, B, B, V + 1))
-    panel, sums = empty(states, (padded(C) * N, B * padded(C)))
+    panel, sums = empty(states, (padded(C) * N, GROUP * padded(C)))
     for word in up_to(B):
         put(words, word, word)
     rows = T + 1 if keep else 2
@@ -254,7 +236,8 @@ def matrices_forward(
                 for word in up_to(B):
                     _normalise(states, after + word * N, N)
             found = logits, (lane * B * T + t) * C, T * C
-            _read_rows((states, after, N), panel, (B, N, C), sums, found)
+            rows_now, nothing = (states, after, N), (no_array(states), 0)
+            map_rows(rows_now, (B, N, C), (panel, 0), nothing, found, sums)
     release(keys)
     release(panel)
 
@@ -370,7 +353,7 @@ def factors_forward(
     """
     G, B, T, V, C, N = sizes
     (words,) = empty(symbols, (B,))
-    panel, sums = empty(kept, (padded(C) * N, B * padded(C)))
+    panel, sums = empty(kept, (padded(C) * N, GROUP * padded(C)))
     for word in up_to(B):
         put(words, word, word)
     rows = T if keep else 2
@@ -391,7 +374,8 @@ def factors_forward(
                 if every > 0 and (t + 1) % every == 0:
                     _normalise(kept, row + later, N)
             found = logits, (lane * B * T + t) * C, T * C
-            _read_rows((kept, now + later, N), panel, (B, N, C), sums, found)
+            rows_now, nothing = (kept, now + later, N), (no_array(kept), 0)
+            map_rows(rows_now, (B, N, C), (panel, 0), nothing, found, sums)
             if t + 1 < T:
                 after = base + (t + 1 if keep else (t + 1) % 2) * B * N
                 matrix = lane * N * N
@@ -490,7 +474,7 @@ def blocks_forward(
     """
     G, B, T, V, C, N = sizes
     rows = T + 1 if keep else 2
-    panel, sums = empty(states, (padded(C) * b * N, T * padded(C) if keep else 0))
+    panel, sums = empty(states, (padded(C) * b * N, GROUP * padded(C)))
     for word in up_to(G * B):
         lane, base = word // B, word * rows * b * N
         for n in spaced(0, b * N, LANES):
@@ -515,7 +499,7 @@ def blocks_forward(
             if word % B == 0:
                 pack_columns(readout, lane * C * b * N, 1, C, b * N, panel)
             found, own = (logits, word * T * C, C), (states, base + b * N, b * N)
-            _read_rows(own, panel, (T, b * N, C), sums, found)
+            map_rows(own, (T, b * N, C), (panel, 0), (no_array(states), 0), found, sums)
     release(panel)
 
 

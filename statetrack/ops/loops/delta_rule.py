@@ -12,7 +12,7 @@ from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.matrix_states import (
     CHUNK,
     add_gates,
-    expect_rows,
+    expect_row,
     gain_lanes,
     gains_of,
     kept_place,
@@ -78,7 +78,7 @@ def delta_forward(
                             store(kept, place + i * padded(V), load(state, i * LANES))
                     row = word * T + t
                     query = row * strides[0] + head * K
-                    expect_rows((queries, query + ahead * strides[0], 0), 1, K)
+                    expect_row(queries, query + ahead * strides[0], K)
                     expect(outputs, ((row + ahead) * N + head) * V + column)
                     if G > 0:
                         gains_of(log_gates, row * strides[4] + head * G, G, K, gates)
@@ -89,7 +89,7 @@ def delta_forward(
                         key = row * strides[1] + (p * N + head) * K
                         value = row * strides[2] + (p * N + head) * V + column
                         error = load_some(values, value, count)
-                        expect_rows((keys, key + ahead * strides[1], 0), 1, K)
+                        expect_row(keys, key + ahead * strides[1], K)
                         expect(values, value + ahead * strides[2])
                         for i in up_to(K):
                             error = error - at(keys, key + i) * load(state, i * LANES)
@@ -255,7 +255,7 @@ def _delta_by_values(
         query = row * strides[0] + head * K
         key = row * strides[1] + ((n - 1) * N + head) * K
         wanted = load_some(by_outputs, (row * N + head) * V + column, count)
-        expect_rows((queries, query + ahead * strides[0], 0), 1, K)
+        expect_row(queries, query + ahead * strides[0], K)
         expect(by_outputs, ((row + ahead) * N + head) * V + column)
         if G > 0:
             gains_of(log_gates, row * strides[4] + head * G, G, K, gates)
@@ -270,7 +270,7 @@ def _delta_by_values(
             place = ((row * n + p) * N + head) * V + column
             store_some(by_values, place, count, along)
             expect(by_values, place + ahead * n * N * V)
-            expect_rows((keys, key + ahead * strides[1], 0), 1, K)
+            expect_row(keys, key + ahead * strides[1], K)
             following = splat(zero)
             before = key - N * K
             if p > 0:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from statetrack.ops.loops.compiling import loop
 from statetrack.ops.loops.counting import least, spaced, up_to
-from statetrack.ops.loops.memory import Array, empty, exists, release
+from statetrack.ops.loops.memory import Array, empty, exists, no_array, release
 from statetrack.ops.loops.panels import pack_columns, pack_rows
 from statetrack.ops.loops.rows import BLOCK, GROUP, map_rows, outer_products
 from statetrack.ops.loops.vectors import LANES, load_some, padded, splat, store_some
@@ -42,7 +42,6 @@ def linear_backward(
     by_inputs: Array,
     by_weights: Array,
     by_biases: Array,
-    nothing: Array,
     R: int,
     M: int,
     K: int,
@@ -56,7 +55,7 @@ def linear_backward(
         wanted, rows = (by_outputs, lane * M * N, N), (inputs, lane * M * stride, stride)
         pack_rows(weights, lane * N * K, 1, N, K, panels)
         found = by_inputs, lane * M * K, K
-        map_rows(wanted, (M, N, K), (panels, 0), (nothing, 0), found, sums)
+        map_rows(wanted, (M, N, K), (panels, 0), (no_array(weights), 0), found, sums)
         by_lane = by_weights, lane * N * K, K
         outer_products(wanted, rows, (M, K, N), by_lane, (packed, grown))
         if exists(by_biases):

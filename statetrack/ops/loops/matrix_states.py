@@ -43,12 +43,18 @@ def gains_of(log_gates: Array, place: int, G: int, K: int, gates: Array) -> None
 
 
 @part
+def expect_row(numbers: Array, place: int, size: int) -> None:
+    """Ask for the memory of a row, which need not exist."""
+    for i in spaced(0, size, LANES):
+        expect(numbers, place + i)
+
+
+@part
 def expect_rows(rows: Any, count: int, size: int) -> None:
-    """Ask for the memory of rows, which are an array, a place and a stride; it need not exist."""
+    """The same of some rows, which are an array, a place and a stride."""
     numbers, place, stride = rows
     for row in up_to(count):
-        for i in spaced(0, size, LANES):
-            expect(numbers, place + row * stride + i)
+        expect_row(numbers, place + row * stride, size)
 
 
 @part

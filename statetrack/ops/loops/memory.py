@@ -108,6 +108,16 @@ def one_of(typing: Any, like: Any, addresses: Any, place: Any) -> Any:
 
 
 @intrinsic
+def no_array(typing: Any, like: Any) -> Any:
+    """An array of the type of another that does not exist."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return ir.Constant(context.get_value_type(like), None)
+
+    return like(like), code
+
+
+@intrinsic
 def smallest(typing: Any, array: Any) -> Any:
     """The smallest normal number of the type of numbers.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from statetrack.ops.loops.compiling import part
 from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.memory import Array, at, put
-from statetrack.ops.loops.vectors import LANES, load, load_some, store, store_some
+from statetrack.ops.loops.vectors import LANES, add_some, load, load_some, store
 
 
 @part
@@ -43,6 +43,5 @@ def add_rows(
     """Add sums [M, K], whose rows are vectors `stride` apart, to numbers `width` apart."""
     for row in up_to(M):
         for i in spaced(0, K, LANES):
-            count, own = least(LANES, K - i), place + row * width + i
-            summed = load_some(found, own, count) + load(sums, row * stride + i)
-            store_some(found, own, count, summed)
+            part = load(sums, row * stride + i)
+            add_some(found, place + row * width + i, least(LANES, K - i), part)

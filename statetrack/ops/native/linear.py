@@ -19,22 +19,35 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return call(inputs.unsqueeze(0), _LINEAR, *given)[0].squeeze(0)
 
 
-def _forward(keep: bool, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, ...]:
+def map_rows(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Outputs [R, ..., N] of rows [R, ..., K], weights [R, N, K] and biases [R, N]."""
     outputs = inputs.new_empty(*inputs.shape[:-1], weight.shape[1])
     rows, stride = rows_of(inputs, inputs.dim() - 1)
     sizes = _sizes(inputs, weight)
     loops("linear").linear_forward(rows, *contiguous(weight, bias), outputs, *sizes, stride)
+    return outputs
+
+
+def map_rows_backward(
+    inputs: Tensor, weight: Tensor, bias: Tensor | None, by_outputs: Tensor
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """The gradients by rows, weights and biases."""
+    rows, stride = rows_of(inputs, inputs.dim() - 1)
+    by_inputs, by_weight = inputs.new_empty(inputs.shape), weight.new_zeros(weight.shape)
+    by_bias = None if bias is None else bias.new_zeros(bias.shape)
+    arrays = contiguous(weight, by_outputs, by_inputs, by_weight, by_bias)
+    loops("linear").linear_backward(rows, *arrays, *_sizes(inputs, weight), stride)
+    return by_inputs, by_weight, by_bias
+
+
+def _forward(keep: bool, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, ...]:
+    outputs = map_rows(inputs, weight, bias)
     return outputs, outputs.new_empty(len(outputs), 0)
 
 
 def _backward(given: list[Tensor], kept: Tensor, by_outputs: Tensor) -> Tensors:
     inputs, weight, bias = given
-    rows, stride = rows_of(inputs, inputs.dim() - 1)
-    by_inputs, by_weight = inputs.new_empty(inputs.shape), weight.new_zeros(weight.shape)
-    by_bias = None if bias is None else bias.new_zeros(bias.shape)
-    arrays = contiguous(weight, by_outputs, by_inputs, by_weight, by_bias)
-    loops("linear").linear_backward(rows, *arrays, None, *_sizes(inputs, weight), stride)
-    return by_inputs, by_weight, by_bias
+    return map_rows_backward(inputs, weight, bias, by_outputs)
 
 
 _LINEAR = Loop(_forward, _backward)
