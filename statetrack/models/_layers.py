@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack.models._base import through
-from statetrack.models._linear import Linear, WithKernel
+from statetrack.models._linear import Linear, WithKernel, maps_by_loop
 from statetrack.models._settings import BlockSettings, NormKind
 from statetrack.ops import KernelChoice, native, natively, widened
 
@@ -268,6 +268,9 @@ def make_norm(name: NormKind, width: int) -> nn.Module:
 GATED = {"swiglu": nn.SiLU, "geglu": nn.GELU, "reglu": nn.ReLU}
 """The activation f of each kind of gated MLP."""
 
+UNITS: dict[type[nn.Module], native.Unit] = {nn.SiLU: "silu", nn.GELU: "gelu", nn.ReLU: "relu"}
+"""What loops call activations."""
+
 
 class GatedMLP(WithKernel):
     """W_2 (f(W_g x) * W_1 x), by default without biases (Shazeer 2020, arXiv:2002.05202)."""
@@ -283,10 +286,26 @@ class GatedMLP(WithKernel):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """[..., D] of inputs [..., D]."""
+        if maps_by_loop(inputs, self.kernel):
+            up, down, gate = ((map.weight, map.bias) for map in (self.up, self.down, self.gate))
+            return native.mlp(inputs, UNITS[type(self.activation)], up, down, gate)
         gates, upper = self.gate(inputs), self.up(inputs)
-        if isinstance(self.activation, nn.SiLU):
-            return through(self.down, gated(upper, gates, kernel=self.kernel))
         return through(self.down, self.activation(gates) * upper)
+
+
+class MLP(WithKernel, nn.Sequential):
+    """W_2 gelu(W_1 norm(x) + b_1) + b_2."""
+
+    def __init__(self, norm: nn.Module, width: int, inner: int) -> None:
+        super().__init__(norm, Linear(width, inner), nn.GELU(), Linear(inner, width))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """[..., D] of inputs [..., D]."""
+        norm, up, _, down = self
+        rows: Tensor = norm(inputs)
+        if not maps_by_loop(rows, self.kernel):
+            return through(down, functional.gelu(through(up, rows)))
+        return native.mlp(rows, "gelu", (up.weight, up.bias), (down.weight, down.bias))
 
 
 def make_mlp(settings: BlockSettings, *, bias: bool = False) -> nn.Module | None:
@@ -301,7 +320,7 @@ def make_mlp(settings: BlockSettings, *, bias: bool = False) -> nn.Module | None
     if settings.mlp_kind != "gelu":
         activation = GATED[settings.mlp_kind]()
         return nn.Sequential(norm, GatedMLP(width, inner, activation, bias=bias))
-    return nn.Sequential(norm, Linear(width, inner), nn.GELU(), Linear(inner, width))
+    return MLP(norm, width, inner)
 
 
 # --- first weights ---

@@ -61,17 +61,24 @@ def outer_products(left: Any, right: Any, sizes: Any, found: Any, room: Any) -> 
     `BLOCK` rows of padded K and `LANES` numbers, and for N padded rows.
     """
     (wanted, own, width), (rows, place, stride), (M, K, N) = left, right, sizes
-    (sums, to, step), (packed, grown) = found, room
-    P = padded(K)
-    zero = splat(packed.dtype.type(0))
+    packed, grown = room
     for start in spaced(0, M, BLOCK):
         count = least(BLOCK, M - start)
         for row in up_to(count):
             for i in spaced(0, K, LANES):
                 part = load_some(rows, place + (start + row) * stride + i, least(LANES, K - i))
-                store(packed, row * (P + LANES) + i, part)
-        for i in spaced(0, N * P, LANES):
-            store(grown, i, zero)
-        numbers, vectors = (wanted, own + start * width, 1, width), (packed, 0, LANES, P + LANES)
-        add_products(numbers, vectors, (N, count, P // LANES), (grown, 0, P))
-        add_rows(grown, N, K, P, sums, to, step)
+                store(packed, row * (padded(K) + LANES) + i, part)
+        some = wanted, own + start * width, width
+        outer_products_of_block(some, packed, (count, K, N), found, grown)
+
+
+@part
+def outer_products_of_block(left: Any, packed: Array, sizes: Any, found: Any, grown: Array) -> None:
+    """The same of few rows, the right ones of padded K and `LANES` numbers."""
+    (wanted, own, width), (count, K, N), (sums, to, step) = left, sizes, found
+    P = padded(K)
+    for i in spaced(0, N * P, LANES):
+        store(grown, i, splat(packed.dtype.type(0)))
+    numbers, vectors = (wanted, own, 1, width), (packed, 0, LANES, P + LANES)
+    add_products(numbers, vectors, (N, count, P // LANES), (grown, 0, P))
+    add_rows(grown, N, K, P, sums, to, step)

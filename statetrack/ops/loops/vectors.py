@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -327,24 +328,31 @@ def hyperbolic_tangent(vector: Any, array: Array) -> Any:
     return with_sign_of(less / (array.dtype.type(2) + less), vector)
 
 
-@intrinsic
-def _artanh_ratio(typing: Any, square: Any) -> Any:
-    """artanh(x) / x of squares x^2 of at most 1/9: the sum of x^2k / (2 k + 1), to rounding."""
+def polynomial(single: Sequence[float], double: Sequence[float]) -> Any:
+    """A polynomial of vectors, with coefficients from the constant one on, in float32 and float64."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind, contract = args[0].type, ("contract",)
-        terms = 8 if square.dtype == types.float32 else 18
-        series = None
-        for term in reversed(range(terms)):
-            number = ir.Constant(kind, [ir.Constant(kind.element, 1 / (2 * term + 1))] * LANES)
-            if series is None:
-                series = number
-            else:
-                product = builder.fmul(series, args[0], flags=contract)
-                series = builder.fadd(product, number, flags=contract)
-        return series
+    @intrinsic
+    def evaluated(typing: Any, vector: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            kind, contract = args[0].type, ("contract",)
+            *others, last = single if vector.dtype == types.float32 else double
 
-    return square(square), code
+            def constant(number: float) -> Any:
+                return ir.Constant(kind, [ir.Constant(kind.element, number)] * LANES)
+
+            found = constant(last)
+            for number in reversed(others):
+                product = builder.fmul(found, args[0], flags=contract)
+                found = builder.fadd(product, constant(number), flags=contract)
+            return found
+
+        return vector(vector), code
+
+    return evaluated
+
+
+_artanh_ratio = polynomial(*([1 / (2 * k + 1) for k in range(terms)] for terms in (8, 18)))
+"""artanh(x) / x of squares x^2 of at most 1/9: the sum of x^2k / (2 k + 1), to rounding."""
 
 
 @part

@@ -33,6 +33,8 @@ from statetrack.ops.native.matrix_network import matrix_network as matrix_networ
 from statetrack.ops.native.matrix_states import reads_whole_words as reads_whole_words
 from statetrack.ops.native.matrix_states import whole_words as whole_words
 from statetrack.ops.native.mixtures import mixed as mixed
+from statetrack.ops.native.mlp import Unit as Unit
+from statetrack.ops.native.mlp import mlp as mlp
 from statetrack.ops.native.normaliser import divided as divided
 from statetrack.ops.native.norms import normalised as normalised
 from statetrack.ops.native.norms import unit_parts as unit_parts
@@ -51,6 +53,7 @@ from statetrack.ops.native.wkv import weighted_averages as weighted_averages
 __all__ = [
     "LEAST_ROWS",
     "LONGEST_ATTENDED",
+    "Unit",
     "activated_linear",
     "additive_attention",
     "at_pairs",
@@ -69,6 +72,7 @@ __all__ = [
     "linear",
     "log_decays",
     "mixed",
+    "mlp",
     "normalised",
     "read_by_blocks",
     "read_by_factors",

@@ -1,0 +1,70 @@
+"""Linear maps with units between them by a loop.
+
+D inputs, I units, O outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Literal
+
+from torch import Tensor
+
+from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops, rows_of
+
+Unit = Literal["gelu", "silu", "relu"]
+"""What an MLP's units make of their arguments."""
+
+
+def mlp(
+    inputs: Tensor,
+    kind: Unit,
+    maps: tuple[Tensor, Tensor | None],
+    last: tuple[Tensor, Tensor | None],
+    gates: tuple[Tensor, Tensor | None] | None = None,
+) -> Tensor:
+    """W f(U x + b) + c of rows x [..., D]: [..., O]. With gates W (f(V x + v) (U x + b)) + c.
+
+    Maps are U [I, D] and b [I] or None, the last ones W [O, I] and c [O], gates V [I, D] and v [I].
+    """
+    weights = (*maps, *(gates or (None, None)), *last)
+    loop = Loop(partial(_forward, kind), partial(_backward, kind))
+    lanes = (None if part is None else part.unsqueeze(0) for part in weights)
+    return call(inputs.unsqueeze(0), loop, *lanes)[0].squeeze(0)
+
+
+def _forward(kind: Unit, keep: bool, inputs: Tensor, *weights: Tensor | None) -> tuple[Tensor, ...]:
+    sizes = _sizes(inputs, weights)
+    outputs = inputs.new_empty(*inputs.shape[:-1], sizes[-1])
+    rows, stride = rows_of(inputs, inputs.dim() - 1)
+    arrays = contiguous(*weights)
+    loops("mlp").mlp_forward(rows, *arrays, outputs, sizes, stride, _number(kind))
+    return outputs, outputs.new_empty(len(outputs), 0)
+
+
+def _backward(
+    kind: Unit, given: list[Tensor | None], kept: Tensor, by_outputs: Tensor
+) -> Tensors:
+    inputs, *weights = given
+    assert inputs is not None
+    rows, stride = rows_of(inputs, inputs.dim() - 1)
+    by_inputs = inputs.new_empty(inputs.shape)
+    found = [None if part is None else part.new_zeros(part.shape) for part in weights]
+    arrays = contiguous(*weights[:-1], by_outputs, by_inputs, *found)
+    sizes = _sizes(inputs, weights)
+    loops("mlp").mlp_backward(rows, *arrays, sizes, stride, _number(kind))
+    return by_inputs, *found
+
+
+def _number(kind: Unit) -> int:
+    number: int = getattr(loops("normal"), kind.upper())
+    return number
+
+
+def _sizes(inputs: Tensor, weights: Sequence[Tensor | None]) -> tuple[int, ...]:
+    """R, M, D, I and O."""
+    maps, last = weights[0], weights[4]
+    assert maps is not None and last is not None
+    lanes, width = len(inputs), inputs.shape[-1]
+    return lanes, inputs.numel() // (lanes * width), width, maps.shape[1], last.shape[1]
