@@ -103,7 +103,8 @@ def join_lanes(tensor: Tensor, mapped: int | None, size: int, axis: int) -> Tens
         shape = [-1] * (tensor.dim() + 1)
         shape[axis] = size
         return tensor.unsqueeze(axis).expand(shape).flatten(axis, axis + 1)
-    return tensor.movedim(mapped, axis).flatten(axis, axis + 1)
+    moved = tensor if mapped == axis else tensor.movedim(mapped, axis)
+    return moved.flatten(axis, axis + 1)
 
 
 def place_lanes(tensor: Tensor, mapped: int | None, size: int, axis: int) -> Tensor:
@@ -112,7 +113,7 @@ def place_lanes(tensor: Tensor, mapped: int | None, size: int, axis: int) -> Ten
         shape = [-1] * (tensor.dim() + 1)
         shape[axis] = size
         return tensor.unsqueeze(axis).expand(shape)
-    return tensor.movedim(mapped, axis)
+    return tensor if mapped == axis else tensor.movedim(mapped, axis)
 
 
 def backward_pass(

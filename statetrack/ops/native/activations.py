@@ -16,7 +16,7 @@ from statetrack.ops.native.linear import map_rows, map_rows_backward
 
 def hyperbolic_tangent(inputs: Tensor) -> Tensor:
     """Of numbers [..., D]."""
-    return call(inputs.unsqueeze(0), _TANGENT)[0].squeeze(0)
+    return call(inputs, _TANGENT, has_lanes=False)[0]
 
 
 def _tangent_forward(keep: bool, inputs: Tensor) -> tuple[Tensor, ...]:
@@ -37,7 +37,7 @@ _TANGENT = Loop(_tangent_forward, _tangent_backward, keeps_outputs=True)
 def log_decays(inputs: Tensor, bias: Tensor, *, most: float) -> Tensor:
     """-exp(min(x + b, most)) of rows x [..., D] and a bias b [D]."""
     loop = Loop(partial(_decays_forward, most), partial(_decays_backward, most))
-    return call(inputs.unsqueeze(0), loop, bias.unsqueeze(0))[0].squeeze(0)
+    return call(inputs, loop, bias, has_lanes=False)[0]
 
 
 def _decays_forward(most: float, keep: bool, inputs: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
@@ -59,7 +59,7 @@ def _decays_backward(most: float, given: list[Tensor], kept: Tensor, by_outputs:
 def activated_linear(inputs: Tensor, weight: Tensor, *, signed: bool) -> Tensor:
     """W tanh(x), or W sigmoid(x) unless `signed`, [..., N], of rows x [..., K], with W [N, K]."""
     loop = Loop(partial(_forward, signed), partial(_backward, signed))
-    return call(inputs.unsqueeze(0), loop, weight.unsqueeze(0))[0].squeeze(0)
+    return call(inputs, loop, weight, has_lanes=False)[0]
 
 
 def _forward(signed: bool, keep: bool, inputs: Tensor, weight: Tensor) -> tuple[Tensor, ...]:

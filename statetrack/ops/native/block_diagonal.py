@@ -12,7 +12,7 @@ from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops, 
 
 def block_diagonal(inputs: Tensor, blocks: Tensor) -> Tensor:
     """Vectors [..., n K] times blocks [n, K, J], each its own part: [..., n, J]."""
-    return call(inputs.unsqueeze(0), _BLOCKS, blocks.unsqueeze(0))[0].squeeze(0)
+    return call(inputs, _BLOCKS, blocks, has_lanes=False)[0]
 
 
 def _block_forward(keep: bool, inputs: Tensor, blocks: Tensor) -> tuple[Tensor, ...]:

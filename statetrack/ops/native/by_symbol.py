@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from statetrack.ops.lanes import check_normalise, in_lanes
+from statetrack.ops.lanes import check_normalise
 from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, known, loops
 
 LANES = 16
@@ -34,9 +34,8 @@ def read_by_matrices(
     assert matrices.shape[-2:] == (first.shape[-1],) * 2, "matrices are [V, H, H], first [B, H]"
     _check(symbols, first, readout, 1)
     loop = _loop(_matrices_forward, _matrices_backward, normalise_every)
-    parts = in_lanes(first, 2), in_lanes(matrices, 3), in_lanes(symbols, 2), in_lanes(readout, 2)
-    logits, last = call(parts[0], loop, *parts[1:])
-    return logits.view(*symbols.shape, -1), last.view(first.shape)
+    logits, last = call(first, loop, matrices, symbols, readout, has_lanes=first.dim() == 3)
+    return logits, last
 
 
 def read_by_factors(
@@ -57,9 +56,9 @@ def read_by_factors(
     assert gains.shape[-1] == first.shape[-1], "gains are [V, K], first [B, K]"
     _check(symbols, first, readout, 1)
     loop = _loop(_factors_forward, _factors_backward, normalise_every)
-    parts = [in_lanes(part, 2) for part in (first, core, gains, symbols, readout)]
-    logits, last = call(parts[0], loop, *parts[1:])
-    return logits.view(*symbols.shape, -1), last.view(first.shape)
+    others = core, gains, symbols, readout
+    logits, last = call(first, loop, *others, has_lanes=first.dim() == 3)
+    return logits, last
 
 
 def read_by_blocks(
@@ -74,9 +73,8 @@ def read_by_blocks(
     assert blocks.shape[-3:] == (num_blocks, size, size), "blocks are [V, N, b, b]"
     _check(symbols, first, readout, 2)
     loop = _loop(_blocks_forward, _blocks_backward, normalise_every)
-    parts = in_lanes(first, 3), in_lanes(blocks, 4), in_lanes(symbols, 2), in_lanes(readout, 3)
-    logits, last = call(parts[0], loop, *parts[1:])
-    return logits.view(*symbols.shape, -1), last.view(first.shape)
+    logits, last = call(first, loop, blocks, symbols, readout, has_lanes=first.dim() == 4)
+    return logits, last
 
 
 def _check(symbols: Tensor, first: Tensor, readout: Tensor, axes: int) -> None:

@@ -12,7 +12,14 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from statetrack.ops.lanes import apply, in_full_precision, join_lanes, require_below, signed
+from statetrack.ops.lanes import (
+    apply,
+    in_full_precision,
+    join_lanes,
+    place_lanes,
+    require_below,
+    signed,
+)
 
 
 def why_not(device: torch.device, dtype: torch.dtype = torch.float32) -> str | None:
@@ -65,7 +72,7 @@ Tensors = tuple[Tensor | None, ...]
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop and its backward pass; all tensors have an axis of words or lanes first.
+    """A loop and its backward pass, of tensors with an axis of words or lanes first.
 
     `forward` gives the results of tensors and whether to keep what the backward pass needs, and
     last that. `backward` gives the gradients of tensors, of what was kept and of the results'
@@ -81,16 +88,19 @@ class Loop:
 
 
 @in_full_precision
-def call(first: Tensor, loop: Loop, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+def call(
+    first: Tensor, loop: Loop, *inputs: Tensor | None, has_lanes: bool = True
+) -> tuple[Tensor, ...]:
     """The results of a loop, also in `vmap`, in the type of the tensor `first`, an input too.
 
-    Whole numbers among the inputs stay as they are.
+    Whole numbers among the inputs stay as they are. Where tensors, and so the results, have no axis
+    of lanes, the loop gets one: of one lane, or in `vmap` of the replicas.
     """
     given = [
         part.to(first.dtype) if part is not None and part.is_floating_point() else part
         for part in (first, *inputs)
     ]
-    results: tuple[Tensor, ...] = apply(_Loop, loop, torch.is_grad_enabled(), *given)
+    results: tuple[Tensor, ...] = apply(_Loop, loop, torch.is_grad_enabled(), has_lanes, *given)
     return results[:-1]
 
 
@@ -99,18 +109,23 @@ class _Loop(torch.autograd.Function):
 
     @staticmethod
     @signed
-    def forward(loop: Loop, differentiable: bool, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+    def forward(
+        loop: Loop, differentiable: bool, has_lanes: bool, *inputs: Tensor | None
+    ) -> tuple[Tensor, ...]:
         wanted = any(part is not None and part.requires_grad for part in inputs)
         parts = [None if part is None else part.detach() for part in inputs]
-        return loop.forward(differentiable and wanted, *parts)
+        if has_lanes:
+            return loop.forward(differentiable and wanted, *parts)
+        *results, kept = loop.forward(differentiable and wanted, *_in_one_lane(parts))
+        return *(part.squeeze(0) for part in results), kept
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.loop = inputs[0]
+        ctx.loop, _, ctx.has_lanes = inputs[:3]
         ctx.mark_non_differentiable(output[-1])
         ctx.set_materialize_grads(False)
-        kept = output[0 if inputs[0].keeps_outputs else -1]
-        ctx.save_for_backward(*inputs[2:], kept)
+        kept = output[0 if ctx.loop.keeps_outputs else -1]
+        ctx.save_for_backward(*inputs[3:], kept)
 
     @staticmethod
     @once_differentiable
@@ -118,8 +133,12 @@ class _Loop(torch.autograd.Function):
         if all(gradient is None for gradient in gradients):
             return (None,) * len(ctx.needs_input_grad)
         *inputs, kept = ctx.saved_tensors
-        found = ctx.loop.backward(inputs, kept, *gradients[:-1])
-        return None, None, *found
+        if ctx.has_lanes:
+            return None, None, None, *ctx.loop.backward(inputs, kept, *gradients[:-1])
+        if ctx.loop.keeps_outputs:
+            kept = kept.unsqueeze(0)
+        found = ctx.loop.backward(_in_one_lane(inputs), kept, *_in_one_lane(gradients[:-1]))
+        return None, None, None, *(None if part is None else part.squeeze(0) for part in found)
 
     @staticmethod
     def vmap(
@@ -127,18 +146,26 @@ class _Loop(torch.autograd.Function):
         in_dims: tuple[int | None, ...],
         loop: Loop,
         differentiable: bool,
+        has_lanes: bool,
         *inputs: Tensor | None,
     ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
         size = info.batch_size
         first = inputs[0]
-        plain = first is not None and in_dims[2] is None and not first.requires_grad
+        plain = first is not None and in_dims[3] is None and not first.requires_grad
         repeated = loop.repeats and plain
+        place = join_lanes if has_lanes else place_lanes
         together = [
-            part if part is None or number < repeated else join_lanes(part, mapped, size, 0)
-            for number, (part, mapped) in enumerate(zip(inputs, in_dims[2:], strict=True))
+            part if part is None or number < repeated else place(part, mapped, size, 0)
+            for number, (part, mapped) in enumerate(zip(inputs, in_dims[3:], strict=True))
         ]
-        results = apply(_Loop, loop, differentiable, *together)
-        return tuple(part.unflatten(0, (size, -1)) for part in results), (0,) * len(results)
+        results = apply(_Loop, loop, differentiable, True, *together)
+        if has_lanes:
+            results = tuple(part.unflatten(0, (size, -1)) for part in results)
+        return results, (0,) * len(results)
+
+
+def _in_one_lane(parts: Sequence[Tensor | None]) -> list[Tensor | None]:
+    return [None if part is None else part.unsqueeze(0) for part in parts]
 
 
 def rows_of(tensor: Tensor, leading: int) -> tuple[Tensor, int]:

@@ -26,8 +26,7 @@ def convolution(
     z sigmoid(z).
     """
     loop = Loop(partial(_convolution_forward, activated), partial(_convolution_backward, activated))
-    lanes = [None if each is None else each.unsqueeze(0) for each in (window, filters, biases)]
-    return call(inputs.unsqueeze(0), loop, *lanes)[0].squeeze(0)
+    return call(inputs, loop, window, filters, biases, has_lanes=False)[0]
 
 
 def _convolution_forward(

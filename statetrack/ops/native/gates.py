@@ -17,8 +17,7 @@ def gated(
 
     Others and scales are given together, or s y is left out.
     """
-    parts = (None if part is None else part.unsqueeze(0) for part in (others, scales))
-    return call(inputs.unsqueeze(0), _GATED, gates.unsqueeze(0), *parts)[0].squeeze(0)
+    return call(inputs, _GATED, gates, others, scales, has_lanes=False)[0]
 
 
 def _gated_forward(

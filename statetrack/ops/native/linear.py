@@ -15,8 +15,7 @@ LEAST_ROWS = 256
 
 def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """W x + b of rows x [..., K], with W [N, K] and b [N]: [..., N]."""
-    given = (weight.unsqueeze(0), None if bias is None else bias.unsqueeze(0))
-    return call(inputs.unsqueeze(0), _LINEAR, *given)[0].squeeze(0)
+    return call(inputs, _LINEAR, weight, bias, has_lanes=False)[0]
 
 
 def map_rows(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -24,9 +24,9 @@ def matrix_network(
 
     Queries q and keys k are [B, T, N, K], values v [B, T, N, P], gates f [B, T, N], W [N, P, P].
     """
-    others = (part.unsqueeze(0) for part in (keys, values, forget, weights, state))
-    outputs, last = call(queries.unsqueeze(0), _LOOP, *others)
-    return outputs.squeeze(0), last.squeeze(0)
+    others = (keys, values, forget, weights, state)
+    outputs, last = call(queries, _LOOP, *others, has_lanes=False)
+    return outputs, last
 
 
 def _forward(

@@ -27,10 +27,7 @@ def mixed(
     [B, T, D].
     """
     assert last.shape == (len(inputs), inputs.shape[-1]), "last is [B, D], inputs [B, T, D]"
-    others = (last, shares, more)
-    given = (None if part is None else part.unsqueeze(0) for part in others)
-    found = call(inputs.unsqueeze(0), _MIXED, *given)
-    return tuple(part.squeeze(0) for part in found)
+    return call(inputs, _MIXED, last, shares, more, has_lanes=False)
 
 
 def _forward(

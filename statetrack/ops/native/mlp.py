@@ -30,8 +30,7 @@ def mlp(
     """
     weights = (*maps, *(gates or (None, None)), *last)
     loop = Loop(partial(_forward, kind), partial(_backward, kind))
-    lanes = (None if part is None else part.unsqueeze(0) for part in weights)
-    return call(inputs.unsqueeze(0), loop, *lanes)[0].squeeze(0)
+    return call(inputs, loop, *weights, has_lanes=False)[0]
 
 
 def _forward(kind: Unit, keep: bool, inputs: Tensor, *weights: Tensor | None) -> tuple[Tensor, ...]:

@@ -18,7 +18,7 @@ def divided(read: Tensor, maxima: Tensor, epsilon: float) -> Tensor:
     The maxima m, [...], have no gradient.
     """
     loop = Loop(partial(_forward, epsilon), partial(_backward, epsilon))
-    return call(read.unsqueeze(0), loop, maxima.unsqueeze(0))[0].squeeze(0)
+    return call(read, loop, maxima, has_lanes=False)[0]
 
 
 def _forward(epsilon: float, keep: bool, read: Tensor, maxima: Tensor) -> tuple[Tensor, ...]:

@@ -33,9 +33,9 @@ def normalised(
     given = (centred, 1 / inputs.shape[-1], epsilon, largest, 1.0)
     loop = Loop(partial(_norm_forward, given), partial(_norm_backward, given))
     affine = [
-        None if part is None else part.reshape(1, -1, part.shape[-1]) for part in (gains, biases)
+        None if part is None else part.reshape(-1, part.shape[-1]) for part in (gains, biases)
     ]
-    return call(inputs.unsqueeze(0), loop, *affine)[0].squeeze(0)
+    return call(inputs, loop, *affine, has_lanes=False)[0]
 
 
 Given = tuple[float, ...]
@@ -85,8 +85,7 @@ def unit_parts(
     """
     parts = tuple(zip(sizes, scales, strict=True))
     loop = Loop(partial(_unit_forward, parts, width), partial(_unit_backward, parts, width))
-    found = call(rows.unsqueeze(0), loop)
-    return tuple(part.squeeze(0) for part in found)
+    return call(rows, loop, has_lanes=False)
 
 
 Parts = Sequence[tuple[int, float | None]]

@@ -12,8 +12,7 @@ from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops, 
 
 def rotated(vectors: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """Vectors [..., N] whose first J pairs of neighbours are turned by angles [..., J]."""
-    others = (cosines.unsqueeze(0), sines.unsqueeze(0))
-    return call(vectors.unsqueeze(0), _ROTATED, *others)[0].squeeze(0)
+    return call(vectors, _ROTATED, cosines, sines, has_lanes=False)[0]
 
 
 def _rotated_forward(

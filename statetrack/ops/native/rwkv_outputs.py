@@ -35,7 +35,7 @@ def gated_heads(
     given = (epsilon, within)
     loop = Loop(partial(_forward, given), partial(_backward, given))
     others = (queries, keys, values, gates, bonuses, gains, biases)
-    return call(read.unsqueeze(0), loop, *(part.unsqueeze(0) for part in others))[0].squeeze(0)
+    return call(read, loop, *others, has_lanes=False)[0]
 
 
 Given = tuple[float, bool]

@@ -41,8 +41,7 @@ def removing_terms(
     given = (heads, fastest)
     loop = Loop(partial(_forward, given), partial(_backward, given))
     others = (rates, decays, factors, weights, rate_bias, decay_bias)
-    found = call(keys.unsqueeze(0), loop, *(part.unsqueeze(0) for part in others))
-    return tuple(part.squeeze(0) for part in found)
+    return call(keys, loop, *others, has_lanes=False)
 
 
 Given = tuple[int, float]

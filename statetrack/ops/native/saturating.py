@@ -27,9 +27,8 @@ def gated_network(
         G = 1:  h' = tanh(.), with states [B, 1, H]
     """
     given = (rows.to(torch.int64), weights, biases, state)
-    lane = [None if part is None else part.unsqueeze(0) for part in given]
-    outputs, last = call(table.unsqueeze(0), _GATED, *lane)
-    return outputs.squeeze(0), last.squeeze(0)
+    outputs, last = call(table, _GATED, *given, has_lanes=False)
+    return outputs, last
 
 
 def _gated_forward(
@@ -86,9 +85,9 @@ def second_order_network(
 
     Matrices A are [V, H, H], biases b [V, H], symbols x [B, T] and the first state [B, H].
     """
-    lane = [part.unsqueeze(0) for part in (biases, symbols.to(torch.int64), state)]
-    states, last = call(matrices.unsqueeze(0), _SECOND_ORDER, *lane)
-    return states.squeeze(0), last.squeeze(0)
+    given = (biases, symbols.to(torch.int64), state)
+    states, last = call(matrices, _SECOND_ORDER, *given, has_lanes=False)
+    return states, last
 
 
 def _second_order_forward(

@@ -41,9 +41,9 @@ def scalar_lstm(
     A state is c, n, h and m, of which m has no gradient.
     """
     loop = Loop(partial(_scalar_forward, sigmoidal), partial(_scalar_backward, sigmoidal))
-    others = (part.unsqueeze(0) for part in (leaving, biases, recurrent, state))
-    outputs, last = call(entering.unsqueeze(0), loop, *others)
-    return outputs.squeeze(0), last.squeeze(0)
+    others = (leaving, biases, recurrent, state)
+    outputs, last = call(entering, loop, *others, has_lanes=False)
+    return outputs, last
 
 
 def _scalar_forward(sigmoidal: bool, keep: bool, *given: Tensor) -> tuple[Tensor, ...]:

@@ -38,8 +38,8 @@ def selective_diagonal(
     """
     loop = Loop(partial(_selective_forward, signed), partial(_selective_backward, signed))
     others = (inputs, writings, readings, rates.mT, state.mT)
-    outputs, last = call(steps.unsqueeze(0), loop, *(part.unsqueeze(0) for part in others))
-    return outputs.squeeze(0), last.squeeze(0).mT
+    outputs, last = call(steps, loop, *others, has_lanes=False)
+    return outputs, last.mT
 
 
 def _selective_forward(signed: bool, keep: bool, *inputs: Tensor) -> tuple[Tensor, ...]:

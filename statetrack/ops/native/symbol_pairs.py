@@ -29,10 +29,9 @@ def at_pairs(tables: Sequence[Tensor], symbols: Tensor, num_symbols: int) -> tup
     be [2 V + 1, N], with one such row for all words.
     """
     assert len({len(table) for table in tables}) == 1, "tables have as many rows as each other"
-    first, *others = (table.unsqueeze(0) for table in tables)
+    first, *others = tables
     loop = Loop(partial(_forward, num_symbols), partial(_backward, num_symbols))
-    found = call(first, loop, symbols.unsqueeze(0), *others)
-    return tuple(part.squeeze(0) for part in found)
+    return call(first, loop, symbols, *others, has_lanes=False)
 
 
 def _forward(

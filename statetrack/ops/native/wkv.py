@@ -38,8 +38,7 @@ def weighted_averages(
     Results [B, T, D], and the last sums and exponents.
     """
     others = (values, gates, log_decays, bonuses, sums, exponents)
-    found = call(keys.unsqueeze(0), _WKV, *(part.unsqueeze(0) for part in others))
-    outputs, sums, exponents = (part.squeeze(0) for part in found)
+    outputs, sums, exponents = call(keys, _WKV, *others, has_lanes=False)
     return outputs, sums, exponents.detach()
 
 
