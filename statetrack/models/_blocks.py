@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from statetrack import ops
 from statetrack.models._base import RecurrentModel, State, WithTransition, through
-from statetrack.models._layers import WideLayerNorm, linear_maps, make_mlp, make_norm
+from statetrack.models._layers import WideLayerNorm, beside, linear_maps, make_mlp, make_norm
 from statetrack.models._linear import Linear, RowsOfSymbols, WithKernel, at_symbols, compute_by
 from statetrack.models._settings import BlockSettings
 from statetrack.ops import (
@@ -383,10 +383,11 @@ class Block(nn.Module):
     def scan(self, stream: Tensor, state: State) -> tuple[Tensor, State]:
         """The stream after this block, and the mixer's state: of [B, T, D], or [B, D] at once."""
         mixer = self.mixer.scan if stream.dim() == 3 else self.mixer.step
+        inputs: Tensor
         if isinstance(stream, RowsOfSymbols):
-            inputs: Tensor = stream.mapped(self.mixer_norm)
+            inputs = stream.mapped(self.mixer_norm)
         else:
-            inputs = self.mixer_norm(stream)
+            inputs, stream = beside(self.mixer_norm, stream)
         mixed, state = mixer(inputs, state)
         return self._finish(stream, mixed), state
 
@@ -394,8 +395,7 @@ class Block(nn.Module):
         stream = stream + mixed if self.residual else mixed
         if self.mlp is None:
             return stream
-        output = through(self.mlp, stream)
-        return stream + output if self.residual else output
+        return self.mlp.added_to(stream) if self.residual else through(self.mlp, stream)
 
 
 class PostNormModel(BlockModel[SettingsT]):
@@ -435,9 +435,10 @@ class PostNormBlock(Block):
 
     def _finish(self, stream: Tensor, mixed: Tensor) -> Tensor:
         stream = stream + mixed if self.residual else mixed
-        for module in (self.stage, self.mlp):
-            if module is not None:
-                stream = stream + through(module, stream)
+        if self.stage is not None:
+            stream = stream + through(self.stage, stream)
+        if self.mlp is not None:
+            stream = self.mlp.added_to(stream)
         return through(self.norm, stream)
 
 

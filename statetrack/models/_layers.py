@@ -116,15 +116,20 @@ class BlockDiagonal(WithKernel):
         """Blocks [..., blocks, outputs per block] of inputs [..., D]."""
         return block_diagonal(inputs, self.weight, kernel=self.kernel)
 
-    def parts(self, inputs: Tensor, scales: Sequence[float]) -> list[Tensor]:
-        """As many equal parts of each block's outputs, times a number each, joined to [..., D]."""
-        weights = self.weight.chunk(len(scales), -1)
-        return [
-            block_diagonal(
-                inputs, weight if scale == 1 else weight * scale, kernel=self.kernel
-            ).flatten(-2)
-            for weight, scale in zip(weights, scales, strict=True)
-        ]
+    def parts(self, inputs: Tensor, scales: Sequence[float] = (1.0,)) -> tuple[Tensor, ...]:
+        """As many equal parts of each block's outputs, times a number each, joined to [..., D].
+
+        Last are the inputs, for other uses (`native.block_diagonal_beside`).
+        """
+        found = []
+        for weight, scale in zip(self.weight.chunk(len(scales), -1), scales, strict=True):
+            blocks = weight if scale == 1 else weight * scale
+            if natively(self.kernel, inputs):
+                outputs, inputs = native.block_diagonal_beside(inputs, blocks)
+            else:
+                outputs = block_diagonal(inputs, blocks)
+            found.append(outputs.flatten(-2))
+        return *found, inputs
 
 
 def of_unit_length(vectors: Tensor, scale: float = 1.0) -> Tensor:
@@ -205,10 +210,14 @@ class RMSNorm(WithKernel):
     def forward(self, inputs: Tensor) -> Tensor:
         """Normalise over the last axis."""
         if natively(self.kernel, inputs):
-            return native.normalised(
-                inputs, self.weight, epsilon=self.epsilon, largest=LARGEST_SQUARED
-            )
+            return self.by_loop(inputs)[0]
         return rms_norm(inputs, self.weight, self.epsilon)
+
+    def by_loop(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """The same by a loop, and the inputs for other uses."""
+        return native.normalised_beside(
+            inputs, self.weight, epsilon=self.epsilon, largest=LARGEST_SQUARED
+        )
 
 
 class LayerNorm(WithKernel, nn.LayerNorm):
@@ -219,9 +228,13 @@ class LayerNorm(WithKernel, nn.LayerNorm):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Normalise over the last axis."""
-        if not natively(self.kernel, inputs):
-            return super().forward(inputs if self.largest == math.inf else scaled_down(inputs))
-        return native.normalised(
+        if natively(self.kernel, inputs):
+            return self.by_loop(inputs)[0]
+        return super().forward(inputs if self.largest == math.inf else scaled_down(inputs))
+
+    def by_loop(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """The same by a loop, and the inputs for other uses."""
+        return native.normalised_beside(
             inputs, self.weight, self.bias, epsilon=self.eps, centred=True, largest=self.largest
         )
 
@@ -256,6 +269,16 @@ class HeadNorm(WithKernel):
         return (normal * self.weight).flatten(-2)
 
 
+def beside(norm: nn.Module, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """What a norm makes of inputs, and the inputs for other uses.
+
+    By loops the gradients of both are added in one pass, in place of one more.
+    """
+    if isinstance(norm, RMSNorm | LayerNorm) and natively(norm.kernel, inputs):
+        return norm.by_loop(inputs)
+    return through(norm, inputs), inputs
+
+
 def make_norm(name: NormKind, width: int) -> nn.Module:
     """The normalisation layer that a setting names."""
     if name == "rms":
@@ -284,31 +307,39 @@ class GatedMLP(WithKernel):
         self.activation = activation
         self.down = Linear(inner, width, bias=bias)
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        """[..., D] of inputs [..., D]."""
+    def forward(self, inputs: Tensor, others: Tensor | None = None) -> Tensor:
+        """[..., D] of inputs [..., D], plus others."""
         if maps_by_loop(inputs, self.kernel):
             up, down, gate = ((map.weight, map.bias) for map in (self.up, self.down, self.gate))
-            return native.mlp(inputs, UNITS[type(self.activation)], up, down, gate)
+            return native.mlp(inputs, UNITS[type(self.activation)], up, down, gate, others)
         gates, upper = self.gate(inputs), self.up(inputs)
-        return through(self.down, self.activation(gates) * upper)
+        return through(self.down, self.activation(gates) * upper, others)
 
 
 class MLP(WithKernel, nn.Sequential):
-    """W_2 gelu(W_1 norm(x) + b_1) + b_2."""
+    """A norm, and a gated MLP or W_2 gelu(W_1 x + b_1) + b_2."""
 
-    def __init__(self, norm: nn.Module, width: int, inner: int) -> None:
-        super().__init__(norm, Linear(width, inner), nn.GELU(), Linear(inner, width))
+    def forward(self, stream: Tensor) -> Tensor:
+        """[..., D] of the stream [..., D]."""
+        return self._of_rows(through(self[0], stream), None)
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        """[..., D] of inputs [..., D]."""
-        norm, up, _, down = self
-        rows: Tensor = norm(inputs)
-        if not maps_by_loop(rows, self.kernel):
-            return through(down, functional.gelu(through(up, rows)))
-        return native.mlp(rows, "gelu", (up.weight, up.bias), (down.weight, down.bias))
+    def added_to(self, stream: Tensor) -> Tensor:
+        """The stream [..., D] plus what is made of it."""
+        rows, stream = beside(self[0], stream)
+        return self._of_rows(rows, stream)
+
+    def _of_rows(self, rows: Tensor, others: Tensor | None) -> Tensor:
+        if len(self) == 2:
+            return through(self[1], rows, others)
+        _, up, activation, down = self
+        if maps_by_loop(rows, self.kernel):
+            assert isinstance(up, Linear) and isinstance(down, Linear)
+            maps, last = (up.weight, up.bias), (down.weight, down.bias)
+            return native.mlp(rows, "gelu", maps, last, others=others)
+        return through(down, activation(up(rows)), others)
 
 
-def make_mlp(settings: BlockSettings, *, bias: bool = False) -> nn.Module | None:
+def make_mlp(settings: BlockSettings, *, bias: bool = False) -> MLP | None:
     """A norm and an MLP of the width and kind of the settings; None where that width is 0.
 
     `bias` is whether a gated MLP has biases.
@@ -319,8 +350,8 @@ def make_mlp(settings: BlockSettings, *, bias: bool = False) -> nn.Module | None
     norm = make_norm(settings.norm, width)
     if settings.mlp_kind != "gelu":
         activation = GATED[settings.mlp_kind]()
-        return nn.Sequential(norm, GatedMLP(width, inner, activation, bias=bias))
-    return MLP(norm, width, inner)
+        return MLP(norm, GatedMLP(width, inner, activation, bias=bias))
+    return MLP(norm, Linear(width, inner), nn.GELU(), Linear(inner, width))
 
 
 # --- first weights ---

@@ -29,12 +29,33 @@ def compute_by(kernel: KernelChoice, model: nn.Module) -> None:
 
 
 def linear_map(
-    inputs: Tensor, weight: Tensor, bias: Tensor | None, kernel: KernelChoice = "torch"
+    inputs: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    kernel: KernelChoice = "torch",
+    others: Tensor | None = None,
 ) -> Tensor:
-    """W x + b, [..., N], of inputs x [..., K]; of many by a loop, unless torch has threads."""
+    """W x + b, plus others, [..., N], of inputs x [..., K].
+
+    Of many by a loop, unless torch has threads.
+    """
     if maps_by_loop(inputs, kernel):
-        return native.linear(inputs, weight, bias)
-    return functional.linear(inputs, weight, bias)
+        return native.linear(inputs, weight, bias, others)
+    outputs = functional.linear(inputs, weight, bias)
+    return outputs if others is None else others + outputs
+
+
+def linear_beside(
+    inputs: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    kernel: KernelChoice = "torch",
+    others: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The same, and the inputs for other uses (`native.linear_beside`)."""
+    if maps_by_loop(inputs, kernel):
+        return native.linear_beside(inputs, weight, bias, others)
+    return linear_map(inputs, weight, bias, kernel, others), inputs
 
 
 def maps_by_loop(inputs: Tensor, kernel: KernelChoice) -> bool:
@@ -47,9 +68,9 @@ def maps_by_loop(inputs: Tensor, kernel: KernelChoice) -> bool:
 class Linear(WithKernel, nn.Linear):
     """A linear map that a choice of implementation can be given to."""
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        """W x + b, [..., N], of inputs x [..., K]."""
-        return linear_map(inputs, self.weight, self.bias, self.kernel)
+    def forward(self, inputs: Tensor, others: Tensor | None = None) -> Tensor:
+        """W x + b, plus others, [..., N], of inputs x [..., K]."""
+        return linear_map(inputs, self.weight, self.bias, self.kernel, others)
 
 
 class RowsOfSymbols(Tensor):

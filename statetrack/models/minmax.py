@@ -126,7 +126,7 @@ class MinMaxMixer(Mixer[tuple[Tensor, Tensor]]):
         together = torch.cat([seen[:, start : start + inputs.shape[1]] for start in starts], -1)
         inputs = inputs + self.convolution(together)
         if self.mlp is not None:
-            inputs = inputs + self.mlp(inputs)
+            inputs = self.mlp.added_to(inputs)
         return through(self.norm, inputs), seen[:, seen.shape[1] - window.shape[1] :]
 
     def bounds(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:

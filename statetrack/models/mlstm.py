@@ -60,7 +60,7 @@ from statetrack.models._layers import (
     small_deviation,
     split_heads,
 )
-from statetrack.models._linear import Linear, linear_map
+from statetrack.models._linear import Linear, linear_beside, linear_map
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_MLP_KIND, ABOUT_NORM, BlockSettings, MLPKind, NormKind
 from statetrack.ops import (
@@ -228,28 +228,35 @@ class MLSTMMixer(AffineMixer[MLSTMState, Terms]):
 
     def terms(self, inputs: Tensor, window: Window) -> tuple[Terms, Window]:
         """Queries, keys, values and gates; conv(u) and z."""
-        upper, gate = self.up(inputs).chunk(2, -1)
+        of_upper, of_gate = self.up.weight.chunk(2)
+        upper, inputs = linear_beside(inputs, of_upper, None, self.kernel)
+        gate = linear_map(inputs, of_gate, None, self.kernel)
+        values, upper = self.values.parts(upper)
         seen = upper if upper.dim() == 3 else upper.unsqueeze(1)
         mixed, window = self.convolution.scan(seen, window)
         mixed = mixed if upper.dim() == 3 else mixed.squeeze(1)
         scales = 1.0, (self.inner // self.heads) ** -0.5
-        flat = [*self.queries_and_keys.parts(mixed, scales), self.values(upper).flatten(-2)]
-        log_input, forget = widened(self._gates(flat)).chunk(2, -1)
+        *flat, mixed = self.queries_and_keys.parts(mixed, scales)
+        gates, flat = self._gates([*flat, values])
+        log_input, forget = widened(gates).chunk(2, -1)
         queries, keys, values = (split_heads(widened(part), self.heads) for part in flat)
         heads = HeadInputs(queries, keys, values, log_input, log_forget(self.forget_kind, forget))
         return (heads, mixed, gate), window
 
-    def _gates(self, parts: Sequence[Tensor]) -> Tensor:
-        """Arguments [..., 2 N] of the gates, of q, k (here over sqrt(K)) and v, [..., E] each."""
+    def _gates(self, parts: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        """Arguments [..., 2 N] of the gates, of q, k (here over sqrt(K)) and v, [..., E] each.
+
+        With these three for other uses.
+        """
         for_q, for_k, for_v = self.gates.weight.split(self.inner, 1)
         for_k = for_k * (self.inner // self.heads) ** 0.5
-        queries, keys, values = (
-            linear_map(part, weight, bias, self.kernel)
-            for part, weight, bias in zip(
-                parts, (for_q, for_k, for_v), (self.gates.bias, None, None), strict=True
-            )
-        )
-        return queries + keys + values
+        arguments, same = None, []
+        for part, weight in zip(parts, (for_q, for_k, for_v), strict=True):
+            bias = self.gates.bias if arguments is None else None
+            arguments, part = linear_beside(part, weight, bias, self.kernel, arguments)
+            same.append(part)
+        assert arguments is not None
+        return arguments, same
 
     def advance(
         self, terms: Terms, memory: tuple[Tensor, Tensor]

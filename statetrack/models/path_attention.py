@@ -41,6 +41,7 @@ from statetrack.algebra import Attention, Size
 from statetrack.models._base import SequenceModel, require_divisor, through
 from statetrack.models._layers import (
     ShortConvolution,
+    beside,
     make_mlp,
     make_norm,
     of_unit_length,
@@ -101,7 +102,7 @@ class PathAttentionBlock(nn.Module):
 
     def forward(self, stream: Tensor) -> Tensor:
         """The stream [B, T, D] after this block."""
-        inputs = self.attention_norm(stream)
+        inputs, stream = beside(self.attention_norm, stream)
         heads = split_heads(widened(self.projection(inputs)), 3 * self.heads)
         queries, keys, values = heads.transpose(1, 2).chunk(3, 1)  # [B, N, T, K]
         first = self.convolution.initial_state(len(inputs))
@@ -109,11 +110,11 @@ class PathAttentionBlock(nn.Module):
         directions = of_unit_length(split_heads(widened(directions), self.heads)).transpose(1, 2)
         betas = 2 * torch.sigmoid(widened(self.betas(inputs))).mT  # [B, N, T]
         read = attend(queries, keys, values, directions, betas)
-        stream = self._add(stream, through(self.output, read.transpose(1, 2).flatten(-2)))
-        return stream if self.mlp is None else self._add(stream, self.mlp(stream))
-
-    def _add(self, stream: Tensor, change: Tensor) -> Tensor:
-        return stream + change if self.residual else change
+        read = read.transpose(1, 2).flatten(-2)
+        stream = through(self.output, read, stream if self.residual else None)
+        if self.mlp is None:
+            return stream
+        return self.mlp.added_to(stream) if self.residual else through(self.mlp, stream)
 
 
 @MODELS.register("path-attention")

@@ -44,7 +44,7 @@ from torch.nn import functional
 from statetrack.algebra import Attention, Size
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import SequenceModel, require_divisor, through
-from statetrack.models._layers import make_mlp, make_norm, split_heads
+from statetrack.models._layers import beside, make_mlp, make_norm, split_heads
 from statetrack.models._linear import Linear, WithKernel, compute_by
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import (
@@ -108,7 +108,8 @@ class TransformerBlock(WithKernel):
 
     def forward(self, stream: Tensor, bias: Tensor | None) -> Tensor:
         """The stream [B, T, D] after this block; `bias` [N, T, T] is added to the scores."""
-        projected = self.projection(self.attention_norm(stream))
+        inputs, stream = beside(self.attention_norm, stream)
+        projected = self.projection(inputs)
         if bias is None and self._by_loop(projected):
             angles = waves(projected.shape[1], self.size, projected) if self.rotary else None
             read = native.softmax_attention(projected, self.heads, angles)
@@ -125,11 +126,10 @@ class TransformerBlock(WithKernel):
         return short and natively(self.kernel, projected)
 
     def _finish(self, stream: Tensor, read: Tensor) -> Tensor:
-        stream = self._add(stream, self.output(read))
-        return stream if self.mlp is None else self._add(stream, self.mlp(stream))
-
-    def _add(self, stream: Tensor, change: Tensor) -> Tensor:
-        return stream + change if self.residual else change
+        stream = self.output(read, stream if self.residual else None)
+        if self.mlp is None:
+            return stream
+        return self.mlp.added_to(stream) if self.residual else through(self.mlp, stream)
 
 
 @MODELS.register("transformer")

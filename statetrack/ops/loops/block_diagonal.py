@@ -12,7 +12,7 @@ from statetrack.ops.loops.compiling import loop, part
 from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.memory import Array, at, empty, no_array, put, release
 from statetrack.ops.loops.panels import pack_rows
-from statetrack.ops.loops.rows import BLOCK, GROUP, map_rows, outer_products
+from statetrack.ops.loops.rows import BLOCK, GROUP, map_rows, no_rows, outer_products
 from statetrack.ops.loops.vectors import LANES, padded
 
 
@@ -67,7 +67,7 @@ def block_forward(
             pack_rows(matrix, 0, 1, H, G, panels)
             rows = inputs, lane * M * stride + block * K, stride
             found = outputs, lane * M * n * J + block * J, n * J
-            map_rows(rows, (M, H, G), (panels, 0), (no_array(blocks), 0), found, sums)
+            map_rows(rows, (M, H, G), (panels, 0), no_rows(blocks), found, sums)
     release(matrix)
 
 
@@ -76,6 +76,7 @@ def block_backward(
     inputs: Array,
     blocks: Array,
     by_outputs: Array,
+    by_same: Array,
     by_inputs: Array,
     by_blocks: Array,
     R: int,
@@ -85,7 +86,7 @@ def block_backward(
     J: int,
     stride: int,
 ) -> None:
-    """The gradients."""
+    """The gradients; those by inputs are added to `by_same`, if any."""
     joined = _joined(n, K, J)
     height, width = joined * K, joined * J
     P, Q = padded(height), padded(width)
@@ -100,7 +101,8 @@ def block_backward(
             pack_rows(matrix, 0, 1, G, H, panels)
             wanted = by_outputs, lane * M * n * J + block * J, n * J
             found = by_inputs, lane * M * n * K + block * K, n * K
-            map_rows(wanted, (M, G, H), (panels, 0), (no_array(blocks), 0), found, sums)
+            added = no_array(blocks), 0, by_same, lane * M * n * K + block * K, n * K
+            map_rows(wanted, (M, G, H), (panels, 0), added, found, sums)
             for i in up_to(H * G):
                 put(matrix, i, matrix.dtype.type(0))
             rows = inputs, lane * M * stride + block * K, stride

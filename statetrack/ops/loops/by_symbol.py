@@ -15,9 +15,9 @@ from typing import Any
 
 from statetrack.ops.loops.compiling import loop, part
 from statetrack.ops.loops.counting import spaced, up_to
-from statetrack.ops.loops.memory import Array, at, empty, no_array, put, release, smallest
+from statetrack.ops.loops.memory import Array, at, empty, put, release, smallest
 from statetrack.ops.loops.panels import pack_columns
-from statetrack.ops.loops.rows import GROUP, map_rows
+from statetrack.ops.loops.rows import GROUP, map_rows, no_rows
 from statetrack.ops.loops.tiles import (
     add_products,
     add_products_of_terms,
@@ -236,8 +236,8 @@ def matrices_forward(
                 for word in up_to(B):
                     _normalise(states, after + word * N, N)
             found = logits, (lane * B * T + t) * C, T * C
-            rows_now, nothing = (states, after, N), (no_array(states), 0)
-            map_rows(rows_now, (B, N, C), (panel, 0), nothing, found, sums)
+            rows_now = states, after, N
+            map_rows(rows_now, (B, N, C), (panel, 0), no_rows(states), found, sums)
     release(keys)
     release(panel)
 
@@ -374,8 +374,8 @@ def factors_forward(
                 if every > 0 and (t + 1) % every == 0:
                     _normalise(kept, row + later, N)
             found = logits, (lane * B * T + t) * C, T * C
-            rows_now, nothing = (kept, now + later, N), (no_array(kept), 0)
-            map_rows(rows_now, (B, N, C), (panel, 0), nothing, found, sums)
+            rows_now = kept, now + later, N
+            map_rows(rows_now, (B, N, C), (panel, 0), no_rows(kept), found, sums)
             if t + 1 < T:
                 after = base + (t + 1 if keep else (t + 1) % 2) * B * N
                 matrix = lane * N * N
@@ -499,7 +499,7 @@ def blocks_forward(
             if word % B == 0:
                 pack_columns(readout, lane * C * b * N, 1, C, b * N, panel)
             found, own = (logits, word * T * C, C), (states, base + b * N, b * N)
-            map_rows(own, (T, b * N, C), (panel, 0), (no_array(states), 0), found, sums)
+            map_rows(own, (T, b * N, C), (panel, 0), no_rows(states), found, sums)
     release(panel)
 
 

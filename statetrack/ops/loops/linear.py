@@ -18,6 +18,7 @@ def linear_forward(
     inputs: Array,
     weights: Array,
     biases: Array,
+    others: Array,
     outputs: Array,
     R: int,
     M: int,
@@ -25,12 +26,16 @@ def linear_forward(
     N: int,
     stride: int,
 ) -> None:
-    """Rows [R, M, K], which have a stride, times weights [R, N, K], plus biases: [R, M, N]."""
+    """Rows [R, M, K], which have a stride, times weights [R, N, K]: [R, M, N].
+
+    Plus biases [R, N] and other rows [R, M, N], if there are any.
+    """
     panels, sums = empty(outputs, (padded(N) * K, GROUP * padded(N)))
     for lane in up_to(R):
         pack_columns(weights, lane * N * K, 1, N, K, panels)
         rows, found = (inputs, lane * M * stride, stride), (outputs, lane * M * N, N)
-        map_rows(rows, (M, K, N), (panels, 0), (biases, lane * N), found, sums)
+        added = biases, lane * N, others, lane * M * N, N
+        map_rows(rows, (M, K, N), (panels, 0), added, found, sums)
     release(panels)
 
 
@@ -39,6 +44,7 @@ def linear_backward(
     inputs: Array,
     weights: Array,
     by_outputs: Array,
+    by_same: Array,
     by_inputs: Array,
     by_weights: Array,
     by_biases: Array,
@@ -48,14 +54,15 @@ def linear_backward(
     N: int,
     stride: int,
 ) -> None:
-    """The gradients; those by weights are added to zeros."""
+    """The gradients; those by weights are added to zeros, those by inputs to `by_same`, if any."""
     P = padded(K)
     panels, sums, packed, grown = empty(by_outputs, (P * N, GROUP * P, BLOCK * (P + LANES), N * P))
     for lane in up_to(R):
         wanted, rows = (by_outputs, lane * M * N, N), (inputs, lane * M * stride, stride)
         pack_rows(weights, lane * N * K, 1, N, K, panels)
         found = by_inputs, lane * M * K, K
-        map_rows(wanted, (M, N, K), (panels, 0), (no_array(weights), 0), found, sums)
+        added = no_array(weights), 0, by_same, lane * M * K, K
+        map_rows(wanted, (M, N, K), (panels, 0), added, found, sums)
         by_lane = by_weights, lane * N * K, K
         outer_products(wanted, rows, (M, K, N), by_lane, (packed, grown))
         if exists(by_biases):

@@ -113,6 +113,7 @@ def norm_backward(
     inputs: Array,
     gains: Array,
     by_outputs: Array,
+    by_same: Array,
     by_inputs: Array,
     by_gains: Array,
     by_biases: Array,
@@ -132,7 +133,8 @@ def norm_backward(
 ) -> None:
     """The gradients; those by gains and biases are added to zeros. None is by the scaling down.
 
-    Rows of the gradients by inputs have a stride of their own, and the same offset.
+    Rows of the gradients by inputs have a stride of their own, and the same offset; they are added
+    to those of `by_same`, if there are any.
     """
     zero = by_outputs.dtype.type(0)
     for lane in up_to(R):
@@ -170,4 +172,6 @@ def norm_backward(
                     if exists(gains):
                         wanted = wanted * load_some(gains, gain + i, count)
                     found = factor * measure * (wanted - mean - shared * normal)
+                    if exists(by_same):
+                        found = found + load_some(by_same, to + i, count)
                     store_some(by_inputs, to + i, count, found)

@@ -9,7 +9,7 @@ from typing import Any
 
 from statetrack.ops.loops.compiling import part
 from statetrack.ops.loops.counting import least, spaced, up_to
-from statetrack.ops.loops.memory import Array, exists
+from statetrack.ops.loops.memory import Array, exists, no_array
 from statetrack.ops.loops.panels import add_rows
 from statetrack.ops.loops.tiles import add_products
 from statetrack.ops.loops.vectors import LANES, load, load_some, padded, splat, store, store_some
@@ -22,14 +22,28 @@ BLOCK = 128
 
 
 @part
-def map_rows(rows: Any, sizes: Any, panels: Any, biases: Any, found: Any, sums: Array) -> None:
-    """Rows [M, K] times panels [N / LANES, K, LANES], plus biases [N] unless there are none.
+def no_rows(like: Array) -> Any:
+    """What `map_rows` is to add where it is to add nothing; the array gives the type."""
+    return no_array(like), 0, no_array(like), 0, 0
 
-    Rows and what is found are an array, a place and a stride, panels and biases an array and a
-    place. Sizes are M, K, N. There is room for `GROUP` padded rows of sums.
+
+@part
+def biases_alone(biases: Array, place: int) -> Any:
+    """What `map_rows` is to add: biases [N], if there are any."""
+    return biases, place, no_array(biases), 0, 0
+
+
+@part
+def map_rows(rows: Any, sizes: Any, panels: Any, added: Any, found: Any, sums: Array) -> None:
+    """Rows [M, K] times panels [N / LANES, K, LANES], plus biases [N] and other rows [M, N].
+
+    Rows and what is found are an array, a place and a stride, panels an array and a place; what is
+    added are biases and their place, and rows, of which either may not exist. Sizes are M, K, N.
+    There is room for `GROUP` padded rows of sums.
     """
-    (numbers, place, stride), (weights, begin), (added, bias) = rows, panels, biases
-    (M, K, N), (results, to, width) = sizes, found
+    (numbers, place, stride), (weights, begin) = rows, panels
+    (biases, bias, others, other, apart), (M, K, N) = added, sizes
+    results, to, width = found
     P = padded(N)
     zero = splat(sums.dtype.type(0))
     for start in spaced(0, M, GROUP):
@@ -38,11 +52,15 @@ def map_rows(rows: Any, sizes: Any, panels: Any, biases: Any, found: Any, sums: 
         if N == P:
             array, own, step = results, to + start * width, width
         for i in spaced(0, N, LANES):
-            first = zero
-            if exists(added):
-                first = load_some(added, bias + i, least(LANES, N - i))
+            number, first = least(LANES, N - i), zero
+            if exists(biases):
+                first = load_some(biases, bias + i, number)
             for row in up_to(count):
-                store(array, own + row * step + i, first)
+                if exists(others):
+                    more = load_some(others, other + (start + row) * apart + i, number)
+                    store(array, own + row * step + i, first + more)
+                else:
+                    store(array, own + row * step + i, first)
         left = numbers, place + start * stride, stride, 1
         right = weights, begin, K * LANES, LANES
         add_products(left, right, (count, K, P // LANES), (array, own, step))

@@ -329,7 +329,7 @@ def hyperbolic_tangent(vector: Any, array: Array) -> Any:
 
 
 def polynomial(single: Sequence[float], double: Sequence[float]) -> Any:
-    """A polynomial of vectors, with coefficients from the constant one on, in float32 and float64."""
+    """A polynomial of vectors: its coefficients, constant first, in float32 and in float64."""
 
     @intrinsic
     def evaluated(typing: Any, vector: Any) -> Any:

@@ -18,6 +18,7 @@ from statetrack.ops.native.attention import decayed_attention as decayed_attenti
 from statetrack.ops.native.attention import gated_attention as gated_attention
 from statetrack.ops.native.attention import replacing_attention as replacing_attention
 from statetrack.ops.native.block_diagonal import block_diagonal as block_diagonal
+from statetrack.ops.native.block_diagonal import block_diagonal_beside as block_diagonal_beside
 from statetrack.ops.native.by_symbol import read_by_blocks as read_by_blocks
 from statetrack.ops.native.by_symbol import read_by_factors as read_by_factors
 from statetrack.ops.native.by_symbol import read_by_matrices as read_by_matrices
@@ -29,6 +30,7 @@ from statetrack.ops.native.diagonal import turning_diagonal as turning_diagonal
 from statetrack.ops.native.gates import gated as gated
 from statetrack.ops.native.linear import LEAST_ROWS as LEAST_ROWS
 from statetrack.ops.native.linear import linear as linear
+from statetrack.ops.native.linear import linear_beside as linear_beside
 from statetrack.ops.native.matrix_network import matrix_network as matrix_network
 from statetrack.ops.native.matrix_states import reads_whole_words as reads_whole_words
 from statetrack.ops.native.matrix_states import whole_words as whole_words
@@ -37,6 +39,7 @@ from statetrack.ops.native.mlp import Unit as Unit
 from statetrack.ops.native.mlp import mlp as mlp
 from statetrack.ops.native.normaliser import divided as divided
 from statetrack.ops.native.norms import normalised as normalised
+from statetrack.ops.native.norms import normalised_beside as normalised_beside
 from statetrack.ops.native.norms import unit_parts as unit_parts
 from statetrack.ops.native.rotations import rotated as rotated
 from statetrack.ops.native.rwkv_outputs import gated_heads as gated_heads
@@ -59,6 +62,7 @@ __all__ = [
     "at_pairs",
     "attention_before",
     "block_diagonal",
+    "block_diagonal_beside",
     "convolution",
     "decayed_attention",
     "delta_rule",
@@ -70,10 +74,12 @@ __all__ = [
     "gated_network",
     "hyperbolic_tangent",
     "linear",
+    "linear_beside",
     "log_decays",
     "mixed",
     "mlp",
     "normalised",
+    "normalised_beside",
     "read_by_blocks",
     "read_by_factors",
     "read_by_matrices",

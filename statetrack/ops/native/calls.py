@@ -83,6 +83,8 @@ class Loop:
     backward: Callable[..., Tensors]
     keeps_outputs: bool = False
     """Whether the backward pass needs the first result instead of the last."""
+    passes: bool = False
+    """Whether the first tensor is the last result too, whose gradient is given to `backward`."""
     repeats: bool = False
     """Whether the first tensor may have fewer words, which repeat, if it has no gradient."""
 
@@ -114,10 +116,14 @@ class _Loop(torch.autograd.Function):
     ) -> tuple[Tensor, ...]:
         wanted = any(part is not None and part.requires_grad for part in inputs)
         parts = [None if part is None else part.detach() for part in inputs]
-        if has_lanes:
-            return loop.forward(differentiable and wanted, *parts)
-        *results, kept = loop.forward(differentiable and wanted, *_in_one_lane(parts))
-        return *(part.squeeze(0) for part in results), kept
+        given = parts if has_lanes else _in_one_lane(parts)
+        *results, kept = loop.forward(differentiable and wanted, *given)
+        if not has_lanes:
+            results = [part.squeeze(0) for part in results]
+        first = inputs[0]
+        if loop.passes and first is not None:
+            results.append(first.view_as(first))
+        return *results, kept
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:

@@ -31,15 +31,41 @@ def normalised(
     before they are squared, and the factor has no gradient.
     """
     given = (centred, 1 / inputs.shape[-1], epsilon, largest, 1.0)
-    loop = Loop(partial(_norm_forward, given), partial(_norm_backward, given))
-    affine = [
-        None if part is None else part.reshape(-1, part.shape[-1]) for part in (gains, biases)
-    ]
-    return call(inputs, loop, *affine, has_lanes=False)[0]
+    return _normalised(inputs, gains, biases, given)[0]
+
+
+def normalised_beside(
+    inputs: Tensor,
+    gains: Tensor | None = None,
+    biases: Tensor | None = None,
+    *,
+    epsilon: float,
+    centred: bool = False,
+    largest: float = math.inf,
+) -> tuple[Tensor, Tensor]:
+    """The same, and the vectors for other uses: gradients of both are added in one pass."""
+    given = (centred, 1 / inputs.shape[-1], epsilon, largest, 1.0)
+    outputs, same = _normalised(inputs, gains, biases, given, passes=True)
+    return outputs, same
 
 
 Given = tuple[float, ...]
 """Whether rows are centred; their share, epsilon, the largest number and a scale."""
+
+
+def _normalised(
+    inputs: Tensor,
+    gains: Tensor | None,
+    biases: Tensor | None,
+    given: Given,
+    *,
+    passes: bool = False,
+) -> tuple[Tensor, ...]:
+    loop = Loop(partial(_norm_forward, given), partial(_norm_backward, given), passes=passes)
+    affine = [
+        None if part is None else part.reshape(-1, part.shape[-1]) for part in (gains, biases)
+    ]
+    return call(inputs, loop, *affine, has_lanes=False)
 
 
 def _norm_forward(
@@ -53,14 +79,19 @@ def _norm_forward(
 
 
 def _norm_backward(
-    given: Given, tensors: list[Tensor | None], kept: Tensor, by_outputs: Tensor
+    given: Given,
+    tensors: list[Tensor | None],
+    kept: Tensor,
+    by_outputs: Tensor | None,
+    by_same: Tensor | None = None,
 ) -> Tensors:
     inputs, gains, biases = tensors
     assert inputs is not None
+    by_outputs = or_zeros(by_outputs, (*inputs.shape,), inputs)
     numbers, stride, sizes = _as_heads(inputs, gains)
     found = [None if part is None else part.new_zeros(part.shape) for part in (gains, biases)]
     by_inputs = inputs.new_empty(inputs.shape)
-    arrays = contiguous(gains, by_outputs, by_inputs, *found)
+    arrays = contiguous(gains, by_outputs, by_same, by_inputs, *found)
     own_stride = sizes[2] * sizes[3]
     loops("norms").norm_backward(numbers, *arrays, *sizes, *given, stride, own_stride, 0)
     return by_inputs, *found
@@ -121,7 +152,7 @@ def _unit_backward(
             by_rows[..., offset : offset + size] = along
         else:
             sizes = (1, along.numel() // size, size // width, width, 1)
-            arrays = (numbers, nothing, along, by_rows, nothing, nothing)
+            arrays = (numbers, nothing, along, nothing, by_rows, nothing, nothing)
             own = rows.shape[-1]
             loops("norms").norm_backward(*arrays, *sizes, *_unit(scale), stride, own, offset)
         offset += size
