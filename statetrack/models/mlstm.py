@@ -38,7 +38,7 @@ B batch, T time, D width, E inner width, N heads, K key size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Literal, NamedTuple, TypeVar
 
 import torch
@@ -54,6 +54,7 @@ from statetrack.models._layers import (
     HeadNorm,
     ShortConvolution,
     Window,
+    block_diagonal,
     gated,
     initialise_mlp,
     residual_deviation,
@@ -70,6 +71,7 @@ from statetrack.ops import (
     in_full_precision,
     kernel_for,
     native,
+    natively,
     sums_between,
     widened,
 )
@@ -231,32 +233,36 @@ class MLSTMMixer(AffineMixer[MLSTMState, Terms]):
         of_upper, of_gate = self.up.weight.chunk(2)
         upper, inputs = linear_beside(inputs, of_upper, None, self.kernel)
         gate = linear_map(inputs, of_gate, None, self.kernel)
-        values, upper = self.values.parts(upper)
         seen = upper if upper.dim() == 3 else upper.unsqueeze(1)
         mixed, window = self.convolution.scan(seen, window)
         mixed = mixed if upper.dim() == 3 else mixed.squeeze(1)
-        scales = 1.0, (self.inner // self.heads) ** -0.5
-        *flat, mixed = self.queries_and_keys.parts(mixed, scales)
-        gates, flat = self._gates([*flat, values])
+        *flat, gates, mixed = self._projected(mixed, upper)
         log_input, forget = widened(gates).chunk(2, -1)
         queries, keys, values = (split_heads(widened(part), self.heads) for part in flat)
         heads = HeadInputs(queries, keys, values, log_input, log_forget(self.forget_kind, forget))
         return (heads, mixed, gate), window
 
-    def _gates(self, parts: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        """Arguments [..., 2 N] of the gates, of q, k (here over sqrt(K)) and v, [..., E] each.
+    def _projected(self, mixed: Tensor, upper: Tensor) -> tuple[Tensor, ...]:
+        """Queries, keys over sqrt(K), values [..., E], arguments [..., 2 N] of the gates.
 
-        With these three for other uses.
+        Last are the rows `mixed`, for other uses.
         """
-        for_q, for_k, for_v = self.gates.weight.split(self.inner, 1)
-        for_k = for_k * (self.inner // self.heads) ** 0.5
-        arguments, same = None, []
-        for part, weight in zip(parts, (for_q, for_k, for_v), strict=True):
-            bias = self.gates.bias if arguments is None else None
-            arguments, part = linear_beside(part, weight, bias, self.kernel, arguments)
-            same.append(part)
-        assert arguments is not None
-        return arguments, same
+        scale = (self.inner // self.heads) ** -0.5
+        of_queries, of_keys = self.queries_and_keys.weight.chunk(2, -1)
+        blocks = of_queries, of_keys * scale, self.values.weight
+        for_queries, for_keys, for_values = self.gates.weight.chunk(3, 1)
+        weights = for_queries, for_keys / scale, for_values
+        if natively(self.kernel, mixed):
+            found = native.gated_projections(
+                mixed, upper, blocks, torch.stack(weights), self.gates.bias
+            )
+            return found[:5]
+        parts = [
+            block_diagonal(rows, part).flatten(-2)
+            for rows, part in zip((mixed, mixed, upper), blocks, strict=True)
+        ]
+        gates = functional.linear(torch.cat(parts, -1), torch.cat(weights, 1), self.gates.bias)
+        return *parts, gates, mixed
 
     def advance(
         self, terms: Terms, memory: tuple[Tensor, Tensor]

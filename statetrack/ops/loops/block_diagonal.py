@@ -8,37 +8,100 @@ R replicas, M rows, n blocks, K inputs and J outputs of a block.
 
 from __future__ import annotations
 
+from typing import Any
+
 from statetrack.ops.loops.compiling import loop, part
 from statetrack.ops.loops.counting import least, spaced, up_to
-from statetrack.ops.loops.memory import Array, at, empty, no_array, put, release
+from statetrack.ops.loops.memory import Array, at, beyond, empty, no_array, put, release, zeros
 from statetrack.ops.loops.panels import pack_rows
-from statetrack.ops.loops.rows import BLOCK, GROUP, map_rows, no_rows, outer_products
+from statetrack.ops.loops.rows import BLOCK, GROUP, map_rows, outer_products
 from statetrack.ops.loops.vectors import LANES, padded
 
 
 @part
-def _joined(n: int, K: int, J: int) -> int:
+def joined(n: int, K: int, J: int) -> int:
     """How many blocks are joined to one."""
     size = K if K > J else J
     return 1 if size >= LANES else least(n, LANES // size)
 
 
 @part
-def _join(
-    blocks: Array, place: int, count: int, K: int, J: int, turned: bool, matrix: Array
+def room_for_panels(n: int, K: int, J: int) -> int:
+    """How many numbers the panels of all blocks are."""
+    together = joined(n, K, J)
+    return (n + together - 1) // together * together * K * padded(together * J)
+
+
+@part
+def pack_blocks(
+    blocks: Array, place: int, sizes: Any, turned: bool, matrix: Array, panels: Array
 ) -> None:
-    """Some blocks [K, J] as one matrix of rows without gaps, or its transpose."""
-    height, width = (count * J, count * K) if turned else (count * K, count * J)
-    for i in spaced(0, height * width, 1):
-        put(matrix, i, blocks.dtype.type(0))
-    for block in up_to(count):
-        for k in up_to(K):
-            for j in up_to(J):
-                number = at(blocks, place + (block * K + k) * J + j)
-                if turned:
-                    put(matrix, (block * J + j) * width + block * K + k, number)
-                else:
-                    put(matrix, (block * K + k) * width + block * J + j, number)
+    """Blocks [n, K, J], or their transposes, joined and in panels; a matrix is room for one."""
+    n, K, J = sizes
+    together = joined(n, K, J)
+    inputs, outputs = (J, K) if turned else (K, J)
+    for block in spaced(0, n, together):
+        count = least(together, n - block)
+        width = count * outputs
+        for i in spaced(0, count * inputs * width, 1):
+            put(matrix, i, blocks.dtype.type(0))
+        for each in up_to(count):
+            for k in up_to(K):
+                for j in up_to(J):
+                    row, column = (j, k) if turned else (k, j)
+                    number = at(blocks, place + ((block + each) * K + k) * J + j)
+                    own = (each * inputs + row) * width + each * outputs + column
+                    put(matrix, own, number)
+        to = beyond(panels, block * inputs * padded(together * outputs))
+        pack_rows(matrix, 0, 1, count * inputs, width, to)
+
+
+@part
+def map_blocks(rows: Any, sizes: Any, panels: Array, added: Any, found: Any, sums: Array) -> None:
+    """Rows [M, n K] times blocks in panels, plus rows [M, n J] if they exist.
+
+    Rows, also those added and found, are an array, a place and a stride. Sizes are M, n, K, J.
+    There is room for `GROUP` padded rows of sums.
+    """
+    (numbers, place, stride), (others, other, apart) = rows, added
+    (results, to, width), (M, n, K, J) = found, sizes
+    together = joined(n, K, J)
+    for block in spaced(0, n, together):
+        count = least(together, n - block)
+        own, more = (numbers, place + block * K, stride), other + block * J
+        given = panels, block * K * padded(together * J)
+        nothing = no_array(numbers)
+        where = results, to + block * J, width
+        shape = M, count * K, count * J
+        map_rows(own, shape, given, (nothing, 0, others, more, apart), where, sums)
+
+
+@part
+def grow_blocks(rows: Any, wanted: Any, sizes: Any, matrices: Array, room: Any) -> None:
+    """Add outer products of rows [M, n K] and rows [M, n J] to matrices of joined blocks."""
+    (numbers, place, stride), (given, own, width), (M, n, K, J) = rows, wanted, sizes
+    together = joined(n, K, J)
+    for block in spaced(0, n, together):
+        count = least(together, n - block)
+        left, right = (numbers, place + block * K, stride), (given, own + block * J, width)
+        found = matrices, block * K * together * J, count * J
+        outer_products(left, right, (M, count * J, count * K), found, room)
+
+
+@part
+def take_blocks(matrices: Array, sizes: Any, blocks: Array, place: int) -> None:
+    """The blocks [n, K, J] of matrices of joined blocks, which become zeros."""
+    n, K, J = sizes
+    together = joined(n, K, J)
+    for block in spaced(0, n, together):
+        count, matrix = least(together, n - block), block * K * together * J
+        for each in up_to(count):
+            for k in up_to(K):
+                for j in up_to(J):
+                    own = matrix + (each * K + k) * count * J + each * J + j
+                    put(blocks, place + ((block + each) * K + k) * J + j, at(matrices, own))
+        for i in up_to(count * K * count * J):
+            put(matrices, matrix + i, matrices.dtype.type(0))
 
 
 @loop
@@ -54,20 +117,17 @@ def block_forward(
     stride: int,
 ) -> None:
     """Rows [R, M, n, K], which have a stride, times blocks [R, n, K, J]: [R, M, n, J]."""
-    joined = _joined(n, K, J)
-    height, width = joined * K, joined * J
+    together = joined(n, K, J)
     matrix, panels, sums = empty(
-        outputs, (height * width, height * padded(width), GROUP * padded(width))
+        outputs,
+        (together * K * together * J, room_for_panels(n, K, J), GROUP * padded(together * J)),
     )
     for lane in up_to(R):
-        for block in spaced(0, n, joined):
-            count = least(joined, n - block)
-            H, G = count * K, count * J
-            _join(blocks, (lane * n + block) * K * J, count, K, J, False, matrix)
-            pack_rows(matrix, 0, 1, H, G, panels)
-            rows = inputs, lane * M * stride + block * K, stride
-            found = outputs, lane * M * n * J + block * J, n * J
-            map_rows(rows, (M, H, G), (panels, 0), no_rows(blocks), found, sums)
+        pack_blocks(blocks, lane * n * K * J, (n, K, J), False, matrix, panels)
+        for start in spaced(lane * M, lane * M + M, BLOCK):
+            sizes = least(BLOCK, lane * M + M - start), n, K, J
+            rows, found = (inputs, start * stride, stride), (outputs, start * n * J, n * J)
+            map_blocks(rows, sizes, panels, (no_array(blocks), 0, 0), found, sums)
     release(matrix)
 
 
@@ -87,29 +147,28 @@ def block_backward(
     stride: int,
 ) -> None:
     """The gradients; those by inputs are added to `by_same`, if any."""
-    joined = _joined(n, K, J)
-    height, width = joined * K, joined * J
-    P, Q = padded(height), padded(width)
+    together = joined(n, K, J)
+    height, width = together * K, together * J
     matrix, panels, sums, packed, grown = empty(
-        by_outputs, (height * width, width * P, GROUP * P, BLOCK * (Q + LANES), height * Q)
+        by_outputs,
+        (
+            height * width,
+            room_for_panels(n, J, K),
+            GROUP * padded(height),
+            BLOCK * (padded(width) + LANES),
+            height * padded(width),
+        ),
     )
+    (matrices,) = zeros(by_outputs, ((n + together - 1) * K * together * J,))
     for lane in up_to(R):
-        for block in spaced(0, n, joined):
-            count, own = least(joined, n - block), (lane * n + block) * K * J
-            H, G = count * K, count * J
-            _join(blocks, own, count, K, J, True, matrix)
-            pack_rows(matrix, 0, 1, G, H, panels)
-            wanted = by_outputs, lane * M * n * J + block * J, n * J
-            found = by_inputs, lane * M * n * K + block * K, n * K
-            added = no_array(blocks), 0, by_same, lane * M * n * K + block * K, n * K
-            map_rows(wanted, (M, G, H), (panels, 0), added, found, sums)
-            for i in up_to(H * G):
-                put(matrix, i, matrix.dtype.type(0))
-            rows = inputs, lane * M * stride + block * K, stride
-            outer_products(rows, wanted, (M, G, H), (matrix, 0, G), (packed, grown))
-            for each in up_to(count):
-                for k in up_to(K):
-                    for j in up_to(J):
-                        number = at(matrix, (each * K + k) * G + each * J + j)
-                        put(by_blocks, own + (each * K + k) * J + j, number)
+        pack_blocks(blocks, lane * n * K * J, (n, K, J), True, matrix, panels)
+        for start in spaced(lane * M, lane * M + M, BLOCK):
+            count = least(BLOCK, lane * M + M - start)
+            wanted = by_outputs, start * n * J, n * J
+            same, found = (by_same, start * n * K, n * K), (by_inputs, start * n * K, n * K)
+            map_blocks(wanted, (count, n, J, K), panels, same, found, sums)
+            rows = inputs, start * stride, stride
+            grow_blocks(rows, wanted, (count, n, K, J), matrices, (packed, grown))
+        take_blocks(matrices, (n, K, J), by_blocks, lane * n * K * J)
     release(matrix)
+    release(matrices)

@@ -97,6 +97,16 @@ def put(typing: Any, array: Any, offset: Any, number: Any) -> Any:
 
 
 @intrinsic
+def beyond(typing: Any, array: Any, offset: Any) -> Any:
+    """The array from an offset on."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.gep(args[0], [args[1]])
+
+    return array(array, types.int64), code
+
+
+@intrinsic
 def one_of(typing: Any, like: Any, addresses: Any, place: Any) -> Any:
     """The array, of the type of another, whose address is at a place among some."""
 

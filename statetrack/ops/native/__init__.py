@@ -27,6 +27,7 @@ from statetrack.ops.native.convolution import convolution as convolution
 from statetrack.ops.native.delta_rule import delta_rule as delta_rule
 from statetrack.ops.native.diagonal import gated_diagonal as gated_diagonal
 from statetrack.ops.native.diagonal import turning_diagonal as turning_diagonal
+from statetrack.ops.native.gated_projections import gated_projections as gated_projections
 from statetrack.ops.native.gates import gated as gated
 from statetrack.ops.native.linear import LEAST_ROWS as LEAST_ROWS
 from statetrack.ops.native.linear import linear as linear
@@ -72,6 +73,7 @@ __all__ = [
     "gated_diagonal",
     "gated_heads",
     "gated_network",
+    "gated_projections",
     "hyperbolic_tangent",
     "linear",
     "linear_beside",

@@ -44,7 +44,7 @@ def _block_backward(
 
 
 _BLOCKS = Loop(_block_forward, _block_backward)
-_BESIDE = Loop(_block_forward, _block_backward, passes=True)
+_BESIDE = Loop(_block_forward, _block_backward, passes=1)
 
 
 def _block_sizes(inputs: Tensor, blocks: Tensor) -> tuple[int, ...]:

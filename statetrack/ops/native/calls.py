@@ -83,8 +83,8 @@ class Loop:
     backward: Callable[..., Tensors]
     keeps_outputs: bool = False
     """Whether the backward pass needs the first result instead of the last."""
-    passes: bool = False
-    """Whether the first tensor is the last result too, whose gradient is given to `backward`."""
+    passes: int = 0
+    """How many of the first tensors are the last results, with gradients given to `backward`."""
     repeats: bool = False
     """Whether the first tensor may have fewer words, which repeat, if it has no gradient."""
 
@@ -120,10 +120,8 @@ class _Loop(torch.autograd.Function):
         *results, kept = loop.forward(differentiable and wanted, *given)
         if not has_lanes:
             results = [part.squeeze(0) for part in results]
-        first = inputs[0]
-        if loop.passes and first is not None:
-            results.append(first.view_as(first))
-        return *results, kept
+        passed = [part.view_as(part) for part in inputs[: loop.passes] if part is not None]
+        return *results, *passed, kept
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:

@@ -75,7 +75,7 @@ def _backward(
     return *map_rows_backward(inputs, weight, bias, by_outputs, by_same), by_others
 
 
-_LINEAR, _BESIDE = Loop(_forward, _backward), Loop(_forward, _backward, passes=True)
+_LINEAR, _BESIDE = Loop(_forward, _backward), Loop(_forward, _backward, passes=1)
 
 
 def _sizes(inputs: Tensor, weight: Tensor) -> tuple[int, ...]:

@@ -45,7 +45,7 @@ def normalised_beside(
 ) -> tuple[Tensor, Tensor]:
     """The same, and the vectors for other uses: gradients of both are added in one pass."""
     given = (centred, 1 / inputs.shape[-1], epsilon, largest, 1.0)
-    outputs, same = _normalised(inputs, gains, biases, given, passes=True)
+    outputs, same = _normalised(inputs, gains, biases, given, passes=1)
     return outputs, same
 
 
@@ -59,7 +59,7 @@ def _normalised(
     biases: Tensor | None,
     given: Given,
     *,
-    passes: bool = False,
+    passes: int = 0,
 ) -> tuple[Tensor, ...]:
     loop = Loop(partial(_norm_forward, given), partial(_norm_backward, given), passes=passes)
     affine = [
