@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 
 from statetrack.constructions.case import NotBuilt
-from statetrack.models._linear import WithKernel
 from statetrack.sources import Floats
 
 OPEN = 60.0
@@ -37,20 +36,12 @@ def put(parameter: Tensor, values: Any) -> None:
 
 
 def inputs_of(model: nn.Module, module: nn.Module, symbols: Tensor) -> Tensor:
-    """What a submodule is given when the model reads symbols `[B, T]`, usually `[B, T, D]`.
-
-    By torch, since compiled loops compute several submodules as one.
-    """
+    """What a submodule is given when the model reads symbols `[B, T]`, usually `[B, T, D]`."""
     caught: list[Tensor] = []
     handle = module.register_forward_pre_hook(lambda _, given: caught.append(given[0]))
-    layers = {part: part.kernel for part in model.modules() if isinstance(part, WithKernel)}
-    for part in layers:
-        part.kernel = "torch"
     with torch.no_grad():
         model(symbols)
     handle.remove()
-    for part, kernel in layers.items():
-        part.kernel = kernel
     return torch.cat(caught, 1)  # long words are read in pieces
 
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from statetrack.models._base import through
-from statetrack.models._linear import Linear, WithKernel, maps_by_loop
+from statetrack.models._linear import Linear, WithKernel, is_watched, maps_by_loop
 from statetrack.models._settings import BlockSettings, NormKind
 from statetrack.ops import KernelChoice, native, natively, widened
 
@@ -274,8 +274,9 @@ def beside(norm: nn.Module, inputs: Tensor) -> tuple[Tensor, Tensor]:
 
     By loops the gradients of both are added in one pass, in place of one more.
     """
-    if isinstance(norm, RMSNorm | LayerNorm) and natively(norm.kernel, inputs):
-        return norm.by_loop(inputs)
+    if isinstance(norm, RMSNorm | LayerNorm) and not is_watched(norm):
+        if natively(norm.kernel, inputs):
+            return norm.by_loop(inputs)
     return through(norm, inputs), inputs
 
 
@@ -309,7 +310,8 @@ class GatedMLP(WithKernel):
 
     def forward(self, inputs: Tensor, others: Tensor | None = None) -> Tensor:
         """[..., D] of inputs [..., D], plus others."""
-        if maps_by_loop(inputs, self.kernel):
+        layers = self.up, self.gate, self.activation, self.down
+        if maps_by_loop(inputs, self.kernel) and not is_watched(*layers):
             up, down, gate = ((map.weight, map.bias) for map in (self.up, self.down, self.gate))
             return native.mlp(inputs, UNITS[type(self.activation)], up, down, gate, others)
         gates, upper = self.gate(inputs), self.up(inputs)
@@ -332,7 +334,7 @@ class MLP(WithKernel, nn.Sequential):
         if len(self) == 2:
             return through(self[1], rows, others)
         _, up, activation, down = self
-        if maps_by_loop(rows, self.kernel):
+        if maps_by_loop(rows, self.kernel) and not is_watched(*self):
             assert isinstance(up, Linear) and isinstance(down, Linear)
             maps, last = (up.weight, up.bias), (down.weight, down.bias)
             return native.mlp(rows, "gelu", maps, last, others=others)

@@ -65,6 +65,12 @@ def maps_by_loop(inputs: Tensor, kernel: KernelChoice) -> bool:
     return alone and natively(kernel, inputs)
 
 
+def is_watched(*layers: nn.Module) -> bool:
+    """Whether a layer has a hook, which is called only if the layer is: not as a part of a loop."""
+    kinds = "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"
+    return any(getattr(layer, kind) for layer in layers for kind in kinds)
+
+
 class Linear(WithKernel, nn.Linear):
     """A linear map that a choice of implementation can be given to."""
 
