@@ -164,17 +164,23 @@ class Population:
 Moments = dict[str, Any]
 Key = tuple[str, int]
 """A parameter's name and its replica's index."""
+Rows = tuple[int, ...]
+"""Rows of a population's weights that follow one another."""
 
 
 class Optimiser:
-    """Updates every trained parameter of every replica of a population."""
+    """Updates every trained parameter of every replica of a population.
+
+    Where a step is taken by coordinate, replicas in a row with one learning rate are one parameter.
+    """
 
     def __init__(
         self, population: Population, settings: TrainSettings, moments: dict[Key, Moments]
     ) -> None:
         self.population = population
         self.settings = settings
-        self.views: dict[Key, Tensor] = {}
+        self.views: dict[tuple[str, Rows], Tensor] = {}
+        kind = OPTIMISERS[settings.optimizer]
         groups: dict[tuple[float, bool], list[Tensor]] = {}
         model = population.model
         for name, value in population.trained.items():
@@ -183,13 +189,13 @@ class Optimiser:
                 and isinstance(model, SequenceModel)
                 and not model.decays(name)
             )
-            for row, replica in enumerate(population.replicas):
-                view = value.detach()[row].requires_grad_()
-                self.views[name, replica.index] = view
-                groups.setdefault((replica.lr, spared), []).append(view)
+            for rows, lr in rows_by_rate(population.replicas, together=kind.by_coordinate):
+                view = value.detach()[rows[0] if len(rows) == 1 else slice(rows[0], rows[-1] + 1)]
+                self.views[name, rows] = view.requires_grad_()
+                groups.setdefault((lr, spared), []).append(view)
         self.lrs = [lr for lr, _ in groups]
         with without_compiler():
-            self.optimiser = OPTIMISERS[settings.optimizer].make(
+            self.optimiser = kind.make(
                 [
                     {"params": views, "lr": lr} | ({"weight_decay": 0.0} if spared else {})
                     for (lr, spared), views in groups.items()
@@ -197,9 +203,10 @@ class Optimiser:
                 settings,
             )
         self._take_step = step_of(self.optimiser)
-        for key, state in moments.items():
-            if key in self.views:
-                self.optimiser.state[self.views[key]] = state
+        for (name, rows), view in self.views.items():
+            given = [moments.get((name, population.replicas[row].index)) for row in rows]
+            if None not in given:
+                self.optimiser.state[view] = _joined([each for each in given if each is not None])
 
     def step(self, step: int) -> None:
         """Take optimisation step number `step` (from 0) along the gradients, and clear them.
@@ -212,10 +219,10 @@ class Optimiser:
                 value.grad = torch.zeros_like(value)
         if self.settings.clip:
             clip_each_replica([value.grad for value in trained.values()], self.settings.clip)
-        for name, value in trained.items():
-            assert value.grad is not None
-            for row, replica in enumerate(self.population.replicas):
-                self.views[name, replica.index].grad = value.grad[row]
+        for (name, rows), view in self.views.items():
+            gradient = trained[name].grad
+            assert gradient is not None
+            view.grad = gradient[rows[0] if len(rows) == 1 else slice(rows[0], rows[-1] + 1)]
         factor = schedule_factor(step, self.settings)
         for group, lr in zip(self.optimiser.param_groups, self.lrs, strict=True):
             group["lr"] = lr * factor
@@ -225,7 +232,40 @@ class Optimiser:
 
     def moments(self) -> dict[Key, Moments]:
         """The optimiser's state of every parameter of every replica."""
-        return {key: dict(self.optimiser.state[view]) for key, view in self.views.items()}
+        replicas = self.population.replicas
+        return {
+            (name, replicas[row].index): {
+                key: part if len(rows) == 1 or key == STEPS else part[place]
+                for key, part in self.optimiser.state[view].items()
+            }
+            for (name, rows), view in self.views.items()
+            for place, row in enumerate(rows)
+        }
+
+
+STEPS = "step"
+"""The only part of an optimiser's state that replicas share."""
+
+
+def _joined(moments: Sequence[Moments]) -> Moments:
+    """The moments of a parameter of one replica, or of several as one parameter."""
+    if len(moments) == 1:
+        return moments[0]
+    return {
+        key: part if key == STEPS else torch.stack([each[key] for each in moments])
+        for key, part in moments[0].items()
+    }
+
+
+def rows_by_rate(replicas: Sequence[Replica], *, together: bool) -> list[tuple[Rows, float]]:
+    """The rows of replicas, those with one learning rate that follow one another `together`."""
+    found: list[tuple[Rows, float]] = []
+    for row, replica in enumerate(replicas):
+        if together and found and found[-1][1] == replica.lr:
+            found[-1] = (*found[-1][0], row), replica.lr
+        else:
+            found.append(((row,), replica.lr))
+    return found
 
 
 def schedule_factor(step: int, settings: TrainSettings) -> float:

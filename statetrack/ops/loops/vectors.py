@@ -162,6 +162,22 @@ def total(typing: Any, vector: Any) -> Any:
     return vector.dtype(vector), code
 
 
+@intrinsic
+def largest(typing: Any, vector: Any) -> Any:
+    """The largest of a vector's numbers, of which none may be NaN."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number = kind_of(vector.dtype).element
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(number, (args[0].type,)),
+            f"llvm.vector.reduce.fmax.v{LANES}f{vector.dtype.bitwidth}",
+        )
+        return builder.call(function, (args[0],), fastmath=("nnan",))
+
+    return vector.dtype(vector), code
+
+
 _INDICES = types.int64, types.int64
 
 
@@ -451,6 +467,31 @@ def store_some(typing: Any, array: Any, offset: Any, count: Any, vector: Any) ->
         return context.get_dummy_value()
 
     return types.void(array, types.int64, types.int64, vector), code
+
+
+@intrinsic
+def filled(typing: Any, vector: Any, count: Any, number: Any) -> Any:
+    """The first `count` numbers of a vector, and another number in the lanes behind."""
+
+    def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
+        _, lanes = _masked(builder, args[1])
+        return builder.select(lanes, args[0], in_all_lanes(builder, args[2]))
+
+    return vector(vector, types.int64, vector.dtype), code
+
+
+@intrinsic
+def less_in_lane(typing: Any, vector: Any, lane: Any, number: Any) -> Any:
+    """A vector less a number in one lane, if there is that lane."""
+
+    def code(context: Any, builder: Any, typed: Any, args: Any) -> Any:
+        kind = ir.VectorType(ir.IntType(64), LANES)
+        wanted = in_all_lanes(builder, args[1])
+        here = builder.icmp_signed("==", ir.Constant(kind, list(range(LANES))), wanted)
+        less = builder.fsub(args[0], in_all_lanes(builder, args[2]))
+        return builder.select(here, less, args[0])
+
+    return vector(vector, types.int64, vector.dtype), code
 
 
 @intrinsic

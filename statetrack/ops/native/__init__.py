@@ -48,6 +48,9 @@ from statetrack.ops.native.rwkv_terms import removing_terms as removing_terms
 from statetrack.ops.native.saturating import gated_network as gated_network
 from statetrack.ops.native.saturating import second_order_network as second_order_network
 from statetrack.ops.native.scalar_lstm import scalar_lstm as scalar_lstm
+from statetrack.ops.native.scores import answers as answers
+from statetrack.ops.native.scores import cross_entropy as cross_entropy
+from statetrack.ops.native.scores import squared_error as squared_error
 from statetrack.ops.native.selective_diagonal import selective_diagonal as selective_diagonal
 from statetrack.ops.native.softmax_attention import LONGEST_ATTENDED as LONGEST_ATTENDED
 from statetrack.ops.native.softmax_attention import softmax_attention as softmax_attention
@@ -60,11 +63,13 @@ __all__ = [
     "Unit",
     "activated_linear",
     "additive_attention",
+    "answers",
     "at_pairs",
     "attention_before",
     "block_diagonal",
     "block_diagonal_beside",
     "convolution",
+    "cross_entropy",
     "decayed_attention",
     "delta_rule",
     "divided",
@@ -93,6 +98,7 @@ __all__ = [
     "second_order_network",
     "selective_diagonal",
     "softmax_attention",
+    "squared_error",
     "turning_diagonal",
     "unit_parts",
     "weighted_averages",

@@ -13,6 +13,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from statetrack.ops import has_numbers, native, natively
+
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Logits [..., C] and labels [...] to one loss per position, [...]."""
 
@@ -23,12 +25,20 @@ def mean_over_scored(values: Tensor, scored: Tensor) -> Tensor:
     return total / scored.flatten(1).sum(1).clamp(min=1)
 
 
+def by_loop(logits: Tensor) -> bool:
+    """Whether a compiled loop reads logits, whatever computed them."""
+    return has_numbers(logits) and logits.numel() > 0 and natively("auto", logits)
+
+
 def answers_of(logits: Tensor) -> tuple[Tensor, Tensor]:
     """The label with the largest logit, the first of several, and whether all logits are finite.
 
-    Both are [...] of logits [..., C]. Quicker than `argmax` and `isfinite`, and nothing as large as
-    the logits is made: the largest logit is NaN if any is, and zero times NaN or infinity is NaN.
+    Both are [...] of logits [..., C]. Without a loop quicker than by `argmax` and `isfinite`, and
+    nothing as large as the logits is made: the largest logit is NaN if any is, and zero times NaN
+    or infinity is NaN.
     """
+    if by_loop(logits):
+        return native.answers(logits)
     largest, labels = logits.max(-1)
     return labels, (largest * 0 + logits.amin(-1) * 0) == 0
 

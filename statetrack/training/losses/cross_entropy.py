@@ -12,8 +12,8 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn import functional
 
-from statetrack.ops import widened
-from statetrack.training.losses import Loss
+from statetrack.ops import native, widened
+from statetrack.training.losses import Loss, by_loop
 from statetrack.training.settings import LOSSES, TrainSettings
 
 
@@ -25,6 +25,8 @@ def of_settings(settings: TrainSettings) -> Loss:
 
 def cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
     """The loss [...] of logits [..., C] and labels [...], which may be smoothed."""
+    if by_loop(logits):
+        return native.cross_entropy(logits, labels, smoothing)
     flat = functional.cross_entropy(
         widened(logits).flatten(0, -2),
         labels.flatten(),

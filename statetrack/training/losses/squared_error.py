@@ -18,8 +18,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from statetrack.ops import widened
-from statetrack.training.losses import Loss
+from statetrack.ops import native, widened
+from statetrack.training.losses import Loss, by_loop
 from statetrack.training.settings import LOSSES, TrainSettings
 
 
@@ -31,6 +31,8 @@ def of_settings(settings: TrainSettings) -> Loss:
 
 def squared_error(logits: Tensor, labels: Tensor) -> Tensor:
     """The loss [...] of logits [..., C] and labels [...]."""
+    if by_loop(logits):
+        return native.squared_error(logits, labels)
     index = labels.unsqueeze(-1)
     centred = widened(logits) + 1.0 / logits.shape[-1]
     minus_one = torch.full_like(index, -1, dtype=centred.dtype)

@@ -31,6 +31,11 @@ class OptimiserKind(abc.ABC):
     """
 
     uses: ClassVar[frozenset[str]] = frozenset()
+    by_coordinate: ClassVar[bool] = False
+    """Whether each number of a parameter changes by its own gradients alone.
+
+    Then replicas of one learning rate are given as one parameter, [R, ...]; otherwise each alone.
+    """
 
     @staticmethod
     @abc.abstractmethod

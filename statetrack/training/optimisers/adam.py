@@ -16,6 +16,7 @@ class Adam(OptimiserKind):
     """Adam, with L2 weight decay."""
 
     uses = frozenset({"beta1", "beta2", "epsilon"})
+    by_coordinate = True
 
     @staticmethod
     def make(groups: Groups, settings: TrainSettings) -> torch.optim.Optimizer:

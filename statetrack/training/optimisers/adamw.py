@@ -16,6 +16,7 @@ class AdamW(OptimiserKind):
     """Adam with decoupled weight decay."""
 
     uses = frozenset({"beta1", "beta2", "epsilon"})
+    by_coordinate = True
 
     @staticmethod
     def make(groups: Groups, settings: TrainSettings) -> torch.optim.Optimizer:

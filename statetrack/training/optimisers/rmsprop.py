@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 class RMSprop(OptimiserKind):
     """RMSprop, with L2 weight decay."""
 
+    by_coordinate = True
+
     @staticmethod
     def make(groups: Groups, settings: TrainSettings) -> torch.optim.Optimizer:
         """RMSprop of some groups of parameters."""

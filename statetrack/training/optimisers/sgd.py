@@ -17,6 +17,8 @@ MOMENTUM = 0.9
 class SGD(OptimiserKind):
     """Stochastic gradient descent with momentum 0.9 and L2 weight decay."""
 
+    by_coordinate = True
+
     @staticmethod
     def make(groups: Groups, settings: TrainSettings) -> torch.optim.Optimizer:
         """SGD of some groups of parameters."""
