@@ -347,8 +347,7 @@ class LinearModel(RecurrentModel, WithTransition):
 
     def forward(self, symbols: Tensor) -> Tensor:
         """Logits [B, T, C] of int64 symbols [B, T], with the states as they are."""
-        first = self.first.unsqueeze(-2).expand(*symbols.shape[:-1], -1)
-        logits, _ = self._read(symbols, first, 0)
+        logits, _ = self._read(symbols, self.first.unsqueeze(-2), 0)
         return logits
 
     def scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:

@@ -80,13 +80,15 @@ class Operators(abc.ABC):
     ) -> tuple[Tensor, Tensor]:
         """Logits C h_t [B, T, C] by a matrix C `readout` [C, H], and the last state [B, H].
 
-        The other arguments are those of `recur`. Compiled loops compute them where `kernel` says
-        so, there is such a loop, and it is not less exact than `recur`.
+        The other arguments are those of `recur`, but a first state [1, H] is that of all words.
+        Compiled loops compute them where `kernel` says so, there is such a loop, and it is not less
+        exact than `recur`.
         """
         if inputs is None and natively(kernel, first):
             found = self._read_natively(symbols, first, readout, normalise_every)
             if found is not None:
                 return found
+        first = first.expand(*symbols.shape[:-1], -1)
         return self._read_states(symbols, first, readout, inputs, normalise_every)
 
     def _read_natively(

@@ -91,7 +91,7 @@ class Population:
     def __call__(self, symbols: Tensor) -> Tensor:
         """Logits [R, B, T, C] of symbols [R, B, T]."""
         model = self.model
-        if len(self) > 1 and isinstance(model, SequenceModel) and model.reads_replicas:
+        if isinstance(model, SequenceModel) and model.reads_replicas:
             weights = self.in_all_places(self.parameters | self.buffers)
             logits: Tensor = functional_call(model, weights, (symbols,), tie_weights=False)
             return logits

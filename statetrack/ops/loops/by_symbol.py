@@ -188,6 +188,14 @@ def _products(
     products_of_rows(left, right, (N, N // LANES), (out, to, N), (words, begin, end))
 
 
+@part
+def _begin(first: Array, place: int, F: int, B: int, N: int, states: Array, base: int) -> None:
+    """Write the first states of B words, of which one or as many are given."""
+    for word in up_to(B):
+        for n in spaced(0, N, LANES):
+            store(states, base + word * N + n, load(first, place + word % F * N + n))
+
+
 # --- matrices ---
 
 
@@ -206,9 +214,10 @@ def matrices_forward(
     """h_t = A(x_t) h_{t-1}, z_t = C h_t: columns [G, V, N, N] of matrices, logits [G, B, T, C].
 
     States are [G, T + 1, B, N], or without `keep` [G, 2, B, N]: those of even and of odd positions.
-    Every so many steps a state is divided by a power of two.
+    Of first states there are B, or F = 1 for all words. Every so many steps a state is divided by a
+    power of two.
     """
-    G, B, T, V, C, N = sizes
+    G, B, T, V, C, N, F = sizes
     keys, words, order, starts = empty(symbols, (B, B, B, V + 1))
     panel, sums = empty(states, (padded(C) * N, GROUP * padded(C)))
     for word in up_to(B):
@@ -217,8 +226,7 @@ def matrices_forward(
     for lane in up_to(G):
         pack_columns(readout, lane * C * N, 1, C, N, panel)
         base = lane * rows * B * N
-        for n in spaced(0, B * N, LANES):
-            store(states, base + n, load(first, lane * B * N + n))
+        _begin(first, lane * F * N, F, B, N, states, base)
         for t in up_to(T):
             before = base + (t if keep else t % 2) * B * N
             after = base + (t + 1 if keep else (t + 1) % 2) * B * N
@@ -260,7 +268,7 @@ def matrices_backward(
 
     Those by matrices and by the readout are added to what is there.
     """
-    G, B, T, V, C, N = sizes
+    G, B, T, V, C, N, _ = sizes
     (adjoints,) = empty(states, (T * B * N,))
     keys, words, order, starts, every, places, reading = empty(
         symbols, (T * B, B, T * B, V + 1, T * B, 2 * T * B, B)
@@ -351,7 +359,7 @@ def factors_forward(
     Gains are [G, V, N]. What is kept is p_0 .. and then z_1 .., [G, 2, T, B, N], or without `keep`
     [G, 2, 2, B, N]: those of even and of odd positions.
     """
-    G, B, T, V, C, N = sizes
+    G, B, T, V, C, N, F = sizes
     (words,) = empty(symbols, (B,))
     panel, sums = empty(kept, (padded(C) * N, GROUP * padded(C)))
     for word in up_to(B):
@@ -361,8 +369,7 @@ def factors_forward(
     for lane in up_to(G):
         pack_columns(readout, lane * C * N, 1, C, N, panel)
         base = 2 * lane * later
-        for n in spaced(0, B * N, LANES):
-            store(kept, base + n, load(first, lane * B * N + n))
+        _begin(first, lane * F * N, F, B, N, kept, base)
         for t in up_to(T):
             now = base + (t if keep else t % 2) * B * N
             for word in up_to(B):
@@ -404,7 +411,7 @@ def factors_backward(
 
     Those by M, the gains and the readout are added to what is there.
     """
-    G, B, T, V, C, N = sizes
+    G, B, T, V, C, N, _ = sizes
     adjoints, gradient = empty(kept, (T * B * N, B * N))
     words, places, reading = empty(symbols, (B, 2 * T * B, B))
     for lane in up_to(G):
@@ -472,13 +479,12 @@ def blocks_forward(
 
     States are [G, B, T + 1, b N], or without `keep` [G, B, 2, b N].
     """
-    G, B, T, V, C, N = sizes
+    G, B, T, V, C, N, F = sizes
     rows = T + 1 if keep else 2
     panel, sums = empty(states, (padded(C) * b * N, GROUP * padded(C)))
     for word in up_to(G * B):
         lane, base = word // B, word * rows * b * N
-        for n in spaced(0, b * N, LANES):
-            store(states, base + n, load(first, word * b * N + n))
+        _begin(first, (lane * F + word % B % F) * b * N, 1, 1, b * N, states, base)
         for t in up_to(T):
             before = base + (t if keep else t % 2) * b * N
             after = base + (t + 1 if keep else (t + 1) % 2) * b * N
@@ -519,7 +525,7 @@ def blocks_backward(
     ends: bool,
 ) -> None:
     """The gradients, of all states; those by planes and the readout are added to what is there."""
-    G, B, T, V, C, N = sizes
+    G, B, T, V, C, N, _ = sizes
     gradient, wanted = empty(states, (b * N, T * b * N))
     for word in up_to(G * B):
         lane, base = word // B, word * (T + 1) * b * N

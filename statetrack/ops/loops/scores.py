@@ -115,17 +115,14 @@ def error_backward(
 
 @loop
 def find_answers(logits: Array, answers: Any, finite: Any, M: int, C: int) -> None:
-    """The first label of the largest of logits [M, C], and whether all of them are finite, 1 or 0.
-
-    Where they are not, the label has no meaning.
-    """
+    """The first label of the largest of logits [M, C], NaN above all; 1 where all are finite."""
     for row in up_to(M):
         best, most = 0, at(logits, row * C)
         differ = most - most
         for label in spaced(1, C, 1):
             number = at(logits, row * C + label)
             differ += number - number
-            if number > most:
+            if number > most or (number != number and most == most):
                 best, most = label, number
         put(answers, row, best)
         put(finite, row, 1 if differ == 0 else 0)

@@ -1,8 +1,8 @@
 """Recurrences whose operator is the symbol's, with a linear readout, by a loop.
 
-All tensors may have an axis of R replicas first. Results are the logits of all positions, and the
-last state; with `normalise_every` a state is divided by a power of two after so many steps, without
-gradients.
+All tensors may have an axis of R replicas first. A first state of one word is that of all. Results
+are the logits of all positions, and the last state; with `normalise_every` a state is divided by a
+power of two after so many steps, without gradients.
 
 B batch, T time, V symbols, C labels, H hidden, K rank, N blocks, b block size.
 """
@@ -79,7 +79,8 @@ def read_by_blocks(
 
 def _check(symbols: Tensor, first: Tensor, readout: Tensor, axes: int) -> None:
     """Symbols and a readout fit the first state of `axes` axes: loops would not notice."""
-    assert symbols.shape[:-1] == first.shape[:-axes], "symbols are [B, T], of B first states"
+    own, words = first.shape[:-axes], symbols.shape[:-1]
+    assert own in (words, (*words[:-1], 1)), "symbols are [B, T], of B first states or one"
     assert readout.shape[-axes:] == first.shape[-axes:], "a readout is [C, H] of first [B, H]"
 
 
@@ -108,9 +109,17 @@ def _cut(tensor: Tensor, like: Tensor) -> Tensor:
 # --- matrices ---
 
 
-def _sizes(symbols: Tensor, table: Tensor, readout: Tensor, row: int) -> tuple[int, ...]:
-    """G, B, T, V, C, N."""
-    return (*symbols.shape, table.shape[1], readout.shape[1], row)
+def _sizes(
+    symbols: Tensor, table: Tensor, readout: Tensor, row: int, first: Tensor
+) -> tuple[int, ...]:
+    """G, B, T, V, C, N and F."""
+    return (*symbols.shape, table.shape[1], readout.shape[1], row, first.shape[1])
+
+
+def _by_first(found: Tensor, first: Tensor) -> Tensor:
+    """The gradient by a first state of that of each word's, padded."""
+    summed = found.sum(1, keepdim=True) if first.shape[1] == 1 else found
+    return _cut(summed, first)
 
 
 def _numbers(symbols: Tensor) -> Tensor:
@@ -122,14 +131,14 @@ def _matrices_forward(
     every: int, keep: bool, first: Tensor, matrices: Tensor, symbols: Tensor, readout: Tensor
 ) -> tuple[Tensor, ...]:
     columns, starts, weights = _padded(matrices.mT, 2), _padded(first, 1), _padded(readout, 1)
-    sizes = _sizes(symbols, matrices, readout, columns.shape[-1])
-    lanes, words, steps, _, labels, size = sizes
+    sizes = _sizes(symbols, matrices, readout, columns.shape[-1], first)
+    lanes, words, steps, _, labels, size, _ = sizes
     states = first.new_empty(lanes, steps + 1 if keep else 2, words, size)
     logits = first.new_empty(lanes, words, steps, labels)
     given = contiguous(columns, starts, weights, states, logits)
     numbers = known(_numbers(symbols), sizes[3])
     loops("by_symbol").matrices_forward(numbers, *given, sizes, every, keep)
-    last = _cut(states[:, steps if keep else steps % 2], first)
+    last = states[:, steps if keep else steps % 2, ..., : first.shape[-1]]
     return logits, last.contiguous(), states
 
 
@@ -138,9 +147,9 @@ def _matrices_backward(
 ) -> Tensors:
     first, matrices, symbols, readout = given
     rows, weights = _padded(matrices, 2), _padded(readout, 1)
-    sizes = _sizes(symbols, matrices, readout, rows.shape[-1])
+    sizes = _sizes(symbols, matrices, readout, rows.shape[-1], first)
     by_rows, by_weights = torch.zeros_like(rows), torch.zeros_like(weights)
-    by_first = first.new_empty(*first.shape[:2], sizes[-1])
+    by_first = first.new_empty(*symbols.shape[:2], sizes[5])
     arrays = contiguous(
         rows,
         weights,
@@ -153,7 +162,7 @@ def _matrices_backward(
     )
     numbers = _numbers(symbols)
     loops("by_symbol").matrices_backward(numbers, *arrays, sizes, by_last is not None)
-    return _cut(by_first, first), _cut(by_rows, matrices), None, _cut(by_weights, readout)
+    return _by_first(by_first, first), _cut(by_rows, matrices), None, _cut(by_weights, readout)
 
 
 def _gradient(gradient: Tensor | None, like: Tensor, *shape: int) -> Tensor:
@@ -174,14 +183,14 @@ def _factors_forward(
 ) -> tuple[Tensor, ...]:
     columns = _padded(core.mT, 2)
     rows = [_padded(part, 1) for part in (gains, first, readout)]
-    sizes = _sizes(symbols, gains, readout, columns.shape[-1])
-    lanes, words, steps, _, labels, size = sizes
+    sizes = _sizes(symbols, gains, readout, columns.shape[-1], first)
+    lanes, words, steps, _, labels, size, _ = sizes
     kept = first.new_empty(lanes, 2, steps if keep else 2, words, size)
     logits = first.new_empty(lanes, words, steps, labels)
     given = contiguous(columns, *rows, kept, logits)
     numbers = known(_numbers(symbols), sizes[3])
     loops("by_symbol").factors_forward(numbers, *given, sizes, every, keep)
-    last = _cut(kept[:, 1, steps - 1 if keep else (steps - 1) % 2], first)
+    last = kept[:, 1, steps - 1 if keep else (steps - 1) % 2, ..., : first.shape[-1]]
     return logits, last.contiguous(), kept
 
 
@@ -190,9 +199,10 @@ def _factors_backward(
 ) -> Tensors:
     first, core, gains, symbols, readout = given
     matrix, factors, weights = _padded(core, 2), _padded(gains, 1), _padded(readout, 1)
-    sizes = _sizes(symbols, gains, readout, matrix.shape[-1])
+    sizes = _sizes(symbols, gains, readout, matrix.shape[-1], first)
     found = [torch.zeros_like(part) for part in (matrix, factors)]
-    by_first, by_weights = first.new_empty(*first.shape[:2], sizes[-1]), torch.zeros_like(weights)
+    by_first = first.new_empty(*symbols.shape[:2], sizes[5])
+    by_weights = torch.zeros_like(weights)
     arrays = contiguous(
         matrix,
         factors,
@@ -207,7 +217,7 @@ def _factors_backward(
     numbers = _numbers(symbols)
     loops("by_symbol").factors_backward(numbers, *arrays, sizes, by_last is not None)
     by_core, by_gains = _cut(found[0], core), _cut(found[1], gains)
-    return _cut(by_first, first), by_core, by_gains, None, _cut(by_weights, readout)
+    return _by_first(by_first, first), by_core, by_gains, None, _cut(by_weights, readout)
 
 
 # --- blocks ---
@@ -218,15 +228,15 @@ def _blocks_forward(
 ) -> tuple[Tensor, ...]:
     planes = _padded(blocks.movedim(2, -1), 1)
     rows = [_padded(part.mT, 1) for part in (first, readout)]
-    sizes = _sizes(symbols, blocks, readout, planes.shape[-1])
-    lanes, words, steps, _, labels, size = sizes
+    sizes = _sizes(symbols, blocks, readout, planes.shape[-1], first)
+    lanes, words, steps, _, labels, size, _ = sizes
     b = blocks.shape[-1]
     states = first.new_empty(lanes, words, steps + 1 if keep else 2, b, size)
     logits = first.new_empty(lanes, words, steps, labels)
     given = contiguous(planes, *rows, states, logits)
     numbers = known(_numbers(symbols), sizes[3])
     loops("by_symbol").blocks_forward(numbers, *given, sizes, b, every, keep)
-    last = _cut(states[:, :, steps if keep else steps % 2].mT, first)
+    last = states[:, :, steps if keep else steps % 2, ..., : first.shape[2]].mT
     return logits, last.contiguous(), states
 
 
@@ -235,9 +245,9 @@ def _blocks_backward(
 ) -> Tensors:
     first, blocks, symbols, readout = given
     planes, weights = _padded(blocks.movedim(2, -1), 1), _padded(readout.mT, 1)
-    sizes = _sizes(symbols, blocks, readout, planes.shape[-1])
+    sizes = _sizes(symbols, blocks, readout, planes.shape[-1], first)
     by_planes, by_weights = torch.zeros_like(planes), torch.zeros_like(weights)
-    by_first = first.new_empty(*first.shape[:2], blocks.shape[-1], sizes[-1])
+    by_first = first.new_empty(*symbols.shape[:2], blocks.shape[-1], sizes[5])
     arrays = contiguous(
         planes,
         weights,
@@ -252,7 +262,7 @@ def _blocks_backward(
     loop = loops("by_symbol").blocks_backward
     loop(numbers, *arrays, sizes, blocks.shape[-1], by_last is not None)
     return (
-        _cut(by_first.mT, first),
+        _by_first(by_first.mT, first),
         _cut(by_planes.movedim(-1, 2), blocks),
         None,
         _cut(by_weights.mT, readout),
