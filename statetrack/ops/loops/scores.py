@@ -15,6 +15,7 @@ from statetrack.ops.loops.vectors import (
     LANES,
     exponential,
     filled,
+    first_lane,
     greater,
     keep_some,
     largest,
@@ -116,13 +117,26 @@ def error_backward(
 @loop
 def find_answers(logits: Array, answers: Any, finite: Any, M: int, C: int) -> None:
     """The first label of the largest of logits [M, C], NaN above all; 1 where all are finite."""
+    lowest = logits.dtype.type(-math.inf)
     for row in up_to(M):
-        best, most = 0, at(logits, row * C)
-        differ = most - most
-        for label in spaced(1, C, 1):
-            number = at(logits, row * C + label)
-            differ += number - number
-            if number > most or (number != number and most == most):
-                best, most = label, number
+        highest, differ = splat(lowest), splat(logits.dtype.type(0))
+        for i in spaced(0, C, LANES):
+            count = least(LANES, C - i)
+            part = load_some(logits, row * C + i, count)
+            differ = differ + (part - part)
+            highest = greater(filled(part, count, lowest), highest)
+        best, all_finite = 0, total(differ) == 0
+        if all_finite:
+            most, found = largest(highest), LANES
+            while found == LANES:
+                part = load_some(logits, row * C + best, least(LANES, C - best))
+                found = first_lane(part, most)
+                best += found
+        else:
+            most = at(logits, row * C)
+            for label in spaced(1, C, 1):
+                number = at(logits, row * C + label)
+                if not number <= most and most == most:
+                    best, most = label, number
         put(answers, row, best)
-        put(finite, row, 1 if differ == 0 else 0)
+        put(finite, row, 1 if all_finite else 0)

@@ -178,6 +178,20 @@ def largest(typing: Any, vector: Any) -> Any:
     return vector.dtype(vector), code
 
 
+@intrinsic
+def first_lane(typing: Any, vector: Any, number: Any) -> Any:
+    """The first lane of a vector that has a number, or `LANES`."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        integer = ir.IntType(64)
+        equal = builder.fcmp_ordered("==", args[0], in_all_lanes(builder, args[1]))
+        bits = builder.zext(builder.bitcast(equal, ir.IntType(LANES)), integer)
+        bits = builder.or_(bits, integer(1 << LANES))
+        return builder.cttz(bits, ir.IntType(1)(1))
+
+    return types.int64(vector, vector.dtype), code
+
+
 _INDICES = types.int64, types.int64
 
 
