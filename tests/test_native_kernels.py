@@ -581,6 +581,190 @@ def test_linear_maps_of_more_rows_than_are_taken_at_once() -> None:
     assert_same(functional.linear, native.linear, [part, inputs[1][:, :37], None])
 
 
+UNITS = {"gelu": functional.gelu, "silu": functional.silu, "relu": functional.relu}
+
+
+@few
+@given(
+    st.sampled_from([(3,), (2, 5), (2, 67)]),
+    sizes,
+    sizes,
+    sizes,
+    st.sampled_from(sorted(UNITS)),
+    st.lists(st.booleans(), min_size=3, max_size=3),
+    dtypes,
+    st.lists(st.booleans(), min_size=8, max_size=8),
+)
+def test_mlps(leading, width, units, num_outputs, kind, present, dtype, mapped) -> None:
+    gates, biases, residual = present
+    inputs = [
+        normal(*leading, width, dtype=dtype),
+        *(normal(units, width, dtype=dtype), normal(units, dtype=dtype) if biases else None),
+        normal(num_outputs, units, dtype=dtype),
+        normal(num_outputs, dtype=dtype) if biases else None,
+        normal(units, width, dtype=dtype) if gates else None,
+        normal(units, dtype=dtype) if gates and biases else None,
+        normal(*leading, num_outputs, dtype=dtype) if residual else None,
+    ]
+
+    def by_torch(rows, maps, bias, last, last_bias, gates, gate_bias, others):
+        found = functional.linear(rows, maps, bias)
+        if gates is None:
+            found = UNITS[kind](found)
+        else:
+            found = UNITS[kind](functional.linear(rows, gates, gate_bias)) * found
+        found = functional.linear(found, last, last_bias)
+        return found if others is None else found + others
+
+    def by_loop(rows, maps, bias, last, last_bias, gates, gate_bias, others):
+        pair = None if gates is None else (gates, gate_bias)
+        return native.mlp(rows, kind, (maps, bias), (last, last_bias), pair, others)
+
+    assert_same(by_torch, by_loop, inputs)
+    assert_same_mapped(by_torch, by_loop, inputs, mapped)
+
+
+@pytest.mark.parametrize("kind", sorted(UNITS))
+def test_units_of_mlps_at_every_magnitude(kind) -> None:
+    one = torch.ones(1, 1)
+    numbers = torch.cat([torch.linspace(-12, 12, 4001), torch.tensor([-1e30, -50.0, 0.0, 1e30])])
+
+    def units(rows: Tensor) -> Tensor:
+        weight = one.to(rows.dtype)
+        return native.mlp(rows, kind, (weight, None), (weight, None))
+
+    for dtype, close in ((torch.float32, 3e-7), (torch.float64, 1e-15)):
+        rows = numbers.to(dtype).unsqueeze(-1)
+        found, slopes = results(lambda rows: (units(rows) / rows.abs().clamp_min(1),), [rows])
+        exact, by_torch = results(
+            lambda rows: (UNITS[kind](rows) / rows.abs().clamp_min(1),), [rows.double()]
+        )
+        torch.testing.assert_close(found.double(), exact, rtol=close, atol=close)
+        torch.testing.assert_close(slopes.double(), by_torch, rtol=close, atol=10 * close)
+
+
+@few
+@given(
+    st.sampled_from([(3,), (2, 5), (2, 67)]),
+    sizes,
+    st.sampled_from([1, 3, 8]),
+    st.booleans(),
+    dtypes,
+    st.lists(st.booleans(), min_size=5, max_size=5),
+)
+def test_gradients_of_two_uses_are_added(leading, outputs, size, residual, dtype, mapped) -> None:
+    inputs = [
+        normal(*leading, 8 * size, dtype=dtype),
+        normal(outputs, 8 * size, dtype=dtype),
+        normal(8, size, outputs, dtype=dtype),
+        normal(8 * size, dtype=dtype),
+        normal(*leading, outputs, dtype=dtype) if residual else None,
+    ]
+
+    def by_torch(rows, weight, blocks, gains, others):
+        mapped = functional.linear(rows, weight)
+        joined = torch.einsum("...ni,nij->...nj", rows.unflatten(-1, (8, size)), blocks)
+        normed = functional.layer_norm(rows, rows.shape[-1:], gains, None, 1e-2)
+        return mapped if others is None else mapped + others, joined, normed, rows.square()
+
+    def by_loop(rows, weight, blocks, gains, others):
+        mapped, rows = native.linear_beside(rows, weight, None, others)
+        joined, rows = native.block_diagonal_beside(rows, blocks)
+        normed, rows = native.normalised_beside(rows, gains, epsilon=1e-2, centred=True)
+        return mapped, joined, normed, rows.square()
+
+    assert_same(by_torch, by_loop, inputs)
+    assert_same_mapped(by_torch, by_loop, inputs, mapped)
+
+
+def test_what_is_passed_on_alone_has_its_own_gradient() -> None:
+    rows, weight = torch.randn(5, 8, requires_grad=True), torch.randn(3, 8, requires_grad=True)
+    _, same = native.linear_beside(rows, weight, None)
+    _, same = native.block_diagonal_beside(same, torch.randn(4, 2, 2))
+    _, same = native.normalised_beside(same, epsilon=1e-6)
+    by_rows, by_weight = torch.autograd.grad(same.square().sum(), (rows, weight))
+    torch.testing.assert_close(by_rows, 2 * rows.detach())
+    assert torch.equal(by_weight, torch.zeros(3, 8))
+
+
+@few
+@given(
+    st.sampled_from([(3,), (2, 5), (2, 67)]),
+    small,
+    st.sampled_from([1, 4, 5, 16, 17]),
+    st.sampled_from([1, 8, 17]),
+    dtypes,
+    st.lists(st.booleans(), min_size=7, max_size=7),
+)
+def test_gated_projections(leading, blocks, size, gates, dtype, mapped) -> None:
+    inputs = [
+        *(normal(*leading, blocks * size, dtype=dtype) for _ in range(2)),
+        *(normal(blocks, size, size, dtype=dtype) for _ in range(3)),
+        normal(3, gates, blocks * size, dtype=dtype),
+        normal(gates, dtype=dtype),
+    ]
+
+    def by_torch(mixed, upper, for_queries, for_keys, for_values, weights, biases):
+        pairs = ((mixed, for_queries), (mixed, for_keys), (upper, for_values))
+        parts = [
+            torch.einsum("...ni,nij->...nj", rows.unflatten(-1, (blocks, size)), own).flatten(-2)
+            for rows, own in pairs
+        ]
+        arguments = biases
+        for part, weight in zip(parts, weights.unbind(0), strict=True):
+            arguments = arguments + functional.linear(part, weight)
+        return *parts, arguments, mixed.square(), upper.square()
+
+    def by_loop(mixed, upper, *weights):
+        *parts, mixed, upper = native.gated_projections(mixed, upper, weights[:3], *weights[3:])
+        return *parts, mixed.square(), upper.square()
+
+    assert_same(by_torch, by_loop, inputs)
+    assert_same_mapped(by_torch, by_loop, inputs, mapped)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("num_labels", [1, 2, 6, 16, 17, 60])
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1e4])
+def test_losses(scale, num_labels, dtype) -> None:
+    logits = scale * normal(3, 2, 7, num_labels, dtype=dtype)
+    labels = torch.randint(num_labels, (3, 2, 7))
+    aims = functional.one_hot(labels, num_labels).to(dtype) - 1 / num_labels
+
+    def entropy(logits: Tensor, smoothing: float) -> Tensor:
+        flat = functional.cross_entropy(
+            logits.flatten(0, -2), labels.flatten(), reduction="none", label_smoothing=smoothing
+        )
+        return flat.view(labels.shape)
+
+    for smoothing in (0.0, 0.1):
+        own = partial(native.cross_entropy, labels=labels, smoothing=smoothing)
+        assert_same(partial(entropy, smoothing=smoothing), own, [logits])
+    own = partial(native.squared_error, labels=labels)
+    assert_same(lambda logits: (logits - aims).square().sum(-1), own, [logits])
+    close = aims + 1e-7 * torch.randn(aims.shape, dtype=dtype)
+    exact = (close.double() - aims.double()).square().sum(-1)
+    torch.testing.assert_close(own(close).double(), exact, rtol=0.5, atol=1e-14)
+
+
+@pytest.mark.parametrize("loss", [native.cross_entropy, native.squared_error])
+@pytest.mark.parametrize("label", [-1, 4])
+def test_labels_that_there_are_not_are_refused(label, loss) -> None:
+    with pytest.raises(IndexError, match="0 to 3"):
+        loss(torch.randn(2, 4), torch.tensor([0, label]))
+
+
+@pytest.mark.parametrize("num_labels", [1, 6, 16, 33])
+def test_answers_with_all_that_logits_can_be(num_labels) -> None:
+    logits = torch.randint(-2, 2, (400, num_labels)).float()
+    logits[torch.rand(logits.shape) < 0.1] = -torch.inf
+    logits[torch.rand(logits.shape) < 0.02] = torch.nan
+    logits[torch.rand(logits.shape) < 0.02] = torch.inf
+    answers, finite = native.answers(logits)
+    assert torch.equal(answers, logits.argmax(-1))
+    assert torch.equal(finite, logits.isfinite().all(-1))
+
+
 def test_a_layer_computes_many_rows_by_a_loop_unless_torch_has_several_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

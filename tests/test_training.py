@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from statetrack import training
 from statetrack.errors import SettingsError
 from statetrack.models import SequenceModel
 from statetrack.runs import Experiment
@@ -612,6 +613,34 @@ def test_replicas_that_leave_take_nothing_of_the_others_moments_with_them() -> N
     assert {index for _, index in kept} == {0, 2}
     for key, moments in kept.items():
         assert torch.equal(moments["exp_avg"], before[key]["exp_avg"])
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "rmsprop", "sgd"])
+def test_replicas_of_one_rate_are_one_parameter_and_change_as_each_alone(name, monkeypatch) -> None:
+    given = TrainSettings(optimizer=name, weight_decay=0.1, schedule="constant")
+    kind = training.OPTIMISERS[name]
+    assert kind.by_coordinate
+    found, numbers = [], []
+    for together in (True, False):
+        monkeypatch.setattr(kind, "by_coordinate", together)
+        torch.manual_seed(0)
+        replicas = replicas_of((0, 1), (1e-2, 3e-2))
+        population = Population(lambda: setup_of().make_model().double(), replicas, CPU)
+        optimiser = Optimiser(population, given, {})
+        for step in range(3):
+            symbols = torch.arange(60).view(1, 4, 15).expand(len(population), 4, 15) % 3
+            population(symbols).square().sum().backward()
+            optimiser.step(step)
+            if step == 1:  # one rate has one replica left, the other two
+                moments = optimiser.moments()
+                population.keep([0, 2, 3])
+                optimiser = Optimiser(population, given, moments)
+        found.append((population.weights(), optimiser.moments()))
+        numbers.append(sum(len(group["params"]) for group in optimiser.optimiser.param_groups))
+    (weights, moments), (alone, moments_alone) = found
+    assert numbers[0] == 2 * len(weights) and numbers[1] == 3 * len(weights)
+    torch.testing.assert_close(weights, alone)
+    torch.testing.assert_close(moments, moments_alone)
 
 
 def test_a_tiny_model_learns_parity() -> None:

@@ -127,6 +127,7 @@ __all__ = [
     "factored_recurrence",
     "gated_attention",
     "gated_diagonal",
+    "has_numbers",
     "in_full_precision",
     "in_threads",
     "join_lanes",
