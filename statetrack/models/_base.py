@@ -347,7 +347,7 @@ class LinearModel(RecurrentModel, WithTransition):
 
     def forward(self, symbols: Tensor) -> Tensor:
         """Logits [B, T, C] of int64 symbols [B, T], with the states as they are."""
-        logits, _ = self._read(symbols, self.first.unsqueeze(-2), 0)
+        logits, _ = self._read(symbols, self.first.unsqueeze(-2), 0, ends=False)
         return logits
 
     def scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
@@ -361,11 +361,14 @@ class LinearModel(RecurrentModel, WithTransition):
         assert isinstance(state, Tensor)
         rescale = self.scale_invariant and not self.training and not torch.is_grad_enabled()
         logits, last = self._read(symbols, state, NORMALISE_EVERY if rescale else 0)
+        assert last is not None
         if rescale and symbols.shape[1] % NORMALISE_EVERY:
             last = _near_one(last)
         return logits, last
 
-    def _read(self, symbols: Tensor, state: Tensor, normalise_every: int) -> tuple[Tensor, Tensor]:
+    def _read(
+        self, symbols: Tensor, state: Tensor, normalise_every: int, *, ends: bool = True
+    ) -> tuple[Tensor, Tensor | None]:
         table = self.additive_table()
         logits, last = self.running_operators().read(
             symbols,
@@ -374,6 +377,7 @@ class LinearModel(RecurrentModel, WithTransition):
             None if table is None else ops.lookup(table, symbols),
             normalise_every=normalise_every,
             kernel=self.kernel,
+            ends=ends,
         )
         bias = self.readout.bias
         return (logits if bias is None else logits + bias[..., None, None, :]), last
