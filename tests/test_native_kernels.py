@@ -723,6 +723,28 @@ def test_gated_projections(leading, blocks, size, gates, dtype, mapped) -> None:
     assert_same_mapped(by_torch, by_loop, inputs, mapped)
 
 
+@few
+@given(small, small, st.integers(1, 9), sizes, dtypes)
+def test_rows_of_symbols(words, steps, num_symbols, width, dtype) -> None:
+    numbers = torch.randint(num_symbols, (2, words, steps)).double()
+    table = normal(num_symbols, width, dtype=dtype)
+
+    def by(rows_at: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        return lambda table, numbers: rows_at(table, numbers.detach().long()) + 0 * numbers.sum()
+
+    by_torch = by(lambda table, symbols: functional.embedding(symbols, table))
+    assert_same(by_torch, by(native.rows_at), [table, numbers])
+    assert_same_mapped(by_torch, by(native.rows_at), [table, numbers], [True, False])
+
+
+@pytest.mark.parametrize("symbol", [-1, 4])
+def test_rows_of_symbols_that_there_are_not_are_refused(symbol) -> None:
+    with pytest.raises(IndexError, match="0 to 3"):
+        native.rows_at(torch.randn(4, 2), torch.tensor([0, symbol]))
+    with pytest.raises(IndexError, match="0 to 3"):
+        vmap(native.rows_at)(torch.randn(3, 4, 2), torch.full((3, 2), symbol))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("num_labels", [1, 2, 6, 16, 17, 60])
 @pytest.mark.parametrize("scale", [1.0, 30.0, 1e4])

@@ -125,7 +125,7 @@ class StagedMixer(Mixer[StateT], Generic[StateT, TermsT]):
         self, terms: TermsT, symbols: Tensor, memory: Any
     ) -> tuple[TermsT, Any, Any]:
         """The same of terms by symbol, [V, ...]; with what `finish` is to be given as terms."""
-        everywhere = at_symbols(terms, symbols)
+        everywhere = at_symbols(terms, symbols, self.kernel)
         return everywhere, *self.recur(everywhere, memory)
 
     @abc.abstractmethod
@@ -347,7 +347,7 @@ class BlockModel(RecurrentModel, Generic[SettingsT]):
         if symbols.dim() == 1 or symbols.numel() <= self.num_symbols:
             return through(self.embedding, symbols)
         every = torch.arange(self.num_symbols, device=symbols.device)
-        return RowsOfSymbols.of(through(self.embedding, every), symbols)
+        return RowsOfSymbols.of(through(self.embedding, every), symbols, self.settings.kernel)
 
     def forward(self, symbols: Tensor) -> Tensor:
         """Logits [B, T, C] of int64 symbols [B, T]."""

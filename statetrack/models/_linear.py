@@ -88,18 +88,19 @@ class RowsOfSymbols(Tensor):
 
     table: Tensor  # [V, D]
     symbols: Tensor  # [B, T]
+    kernel: KernelChoice
 
     @classmethod
-    def of(cls, table: Tensor, symbols: Tensor) -> RowsOfSymbols:
+    def of(cls, table: Tensor, symbols: Tensor, kernel: KernelChoice = "torch") -> RowsOfSymbols:
         """The rows of a table [V, D] at symbols [B, T]."""
-        rows: RowsOfSymbols = at_symbols(table, symbols).as_subclass(cls)
-        rows.table, rows.symbols = table, symbols
+        rows: RowsOfSymbols = at_symbols(table, symbols, kernel).as_subclass(cls)
+        rows.table, rows.symbols, rows.kernel = table, symbols, kernel
         return rows
 
     def mapped(self, module: nn.Module) -> RowsOfSymbols:
         """What a module makes of each vector by itself."""
         table: Tensor = module(self.table)
-        return type(self).of(table, self.symbols)
+        return type(self).of(table, self.symbols, self.kernel)
 
     @classmethod
     def __torch_function__(
@@ -114,16 +115,20 @@ class RowsOfSymbols(Tensor):
             if func is functional.linear and isinstance(args[0], cls):
                 rows = args[0]
                 table = functional.linear(rows.table, *args[1:], **(kwargs or {}))
-                return at_symbols(table, rows.symbols)
+                return at_symbols(table, rows.symbols, rows.kernel)
             return func(*args, **(kwargs or {}))
 
 
-def at_symbols(terms: Any, symbols: Tensor) -> Any:
+def at_symbols(terms: Any, symbols: Tensor, kernel: KernelChoice = "torch") -> Any:
     """Tensors [V, ...], one or a tuple of them, at symbols [B, T]: [B, T, ...]; None is None."""
     if terms is None:
         return None
     if not isinstance(terms, Tensor):
-        return getattr(terms, "_make", tuple)(at_symbols(part, symbols) for part in terms)
+        make = getattr(terms, "_make", tuple)
+        return make(at_symbols(part, symbols, kernel) for part in terms)
     if terms.is_complex():
-        return torch.view_as_complex(at_symbols(torch.view_as_real(terms), symbols))
-    return functional.embedding(symbols, terms.flatten(1)).unflatten(-1, terms.shape[1:])
+        return torch.view_as_complex(at_symbols(torch.view_as_real(terms), symbols, kernel))
+    table = terms if terms.dim() == 2 else terms.flatten(1)
+    by_loop = natively(kernel, table)
+    rows = native.rows_at(table, symbols) if by_loop else functional.embedding(symbols, table)
+    return rows if terms.dim() == 2 else rows.unflatten(-1, terms.shape[1:])
