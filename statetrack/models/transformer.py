@@ -137,6 +137,7 @@ class Transformer(SequenceModel):
     """Causal Transformer: softmax attention, with a choice of positions."""
 
     settings_class = TransformerSettings
+    settings: TransformerSettings
     family = "attention"
     source = "Vaswani et al. 2017, arXiv:1706.03762"
     training_defaults = {"lrs": (1e-3,), "steps": 2000, "warmup": 0.1, "clip": 1.0}
