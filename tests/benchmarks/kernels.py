@@ -94,10 +94,11 @@ def drawn_like(part: Tensor) -> Tensor:
 
 
 def products_of(run: Callable[[], None]) -> Callable[[], None]:
-    """The matrix products of a step, of torch and of linear maps, and nothing else, one by one."""
-    maps = loops("linear")
-    names = "linear_forward", "linear_backward"
-    own = [getattr(maps, name) for name in names]
+    """The matrix products of a step, of torch, linear maps and MLPs, and nothing else, in turn."""
+    linear, mlps = loops("linear"), loops("mlp")
+    places = [(linear, "linear_forward"), (linear, "linear_backward")]
+    places += [(mlps, "mlp_forward"), (mlps, "mlp_backward")]
+    own = [(module, name, getattr(module, name)) for module, name in places]
     with _Products() as found:
 
         def recorded(function: Callable[..., None], *given: Any) -> None:
@@ -105,12 +106,12 @@ def products_of(run: Callable[[], None]) -> Callable[[], None]:
             function(*given)
 
         try:
-            for name, function in zip(names, own, strict=True):
-                setattr(maps, name, partial(recorded, function))
+            for module, name, function in own:
+                setattr(module, name, partial(recorded, function))
             run()
         finally:
-            for name, function in zip(names, own, strict=True):
-                setattr(maps, name, function)
+            for module, name, function in own:
+                setattr(module, name, function)
 
     def products() -> None:
         for product in found.again:

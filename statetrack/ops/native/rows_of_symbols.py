@@ -19,14 +19,16 @@ def rows_at(table: Tensor, symbols: Tensor) -> Tensor:
 def _forward(keep: bool, table: Tensor, symbols: Tensor) -> tuple[Tensor, ...]:
     found = table.new_empty(*symbols.shape, table.shape[-1])
     numbers = known(symbols.contiguous(), table.shape[1])
-    loops("rows_of_symbols").rows_forward(table.contiguous(), numbers, found, *_sizes(found, table))
+    loops("rows_of_symbols").rows_forward(
+        table.contiguous(), numbers, found, *_sizes(symbols, table)
+    )
     return found, found.new_empty(len(found), 0)
 
 
 def _backward(given: list[Tensor], kept: Tensor, by_found: Tensor) -> Tensors:
     table, symbols = given
     by_table, along = table.new_zeros(table.shape), by_found.contiguous()
-    sizes = _sizes(along, table)
+    sizes = _sizes(symbols, table)
     loops("rows_of_symbols").rows_backward(symbols.contiguous(), along, by_table, *sizes)
     return by_table, None
 
@@ -34,7 +36,7 @@ def _backward(given: list[Tensor], kept: Tensor, by_found: Tensor) -> Tensors:
 _ROWS = Loop(_forward, _backward)
 
 
-def _sizes(rows: Tensor, table: Tensor) -> tuple[int, ...]:
+def _sizes(symbols: Tensor, table: Tensor) -> tuple[int, ...]:
     """R, M, V and D."""
     lanes, num_symbols, width = table.shape
-    return lanes, rows.numel() // (lanes * width), num_symbols, width
+    return lanes, symbols.numel() // lanes, num_symbols, width
