@@ -669,7 +669,7 @@ def test_gradients_of_two_uses_are_added(leading, outputs, size, residual, dtype
 
     def by_loop(rows, weight, blocks, gains, others):
         mapped, rows = native.linear_beside(rows, weight, None, others)
-        joined, rows = native.block_diagonal_beside(rows, blocks)
+        joined = native.block_diagonal(rows, blocks)
         normed, rows = native.normalised_beside(rows, gains, epsilon=1e-2, centred=True)
         return mapped, joined, normed, rows.square()
 
@@ -680,7 +680,6 @@ def test_gradients_of_two_uses_are_added(leading, outputs, size, residual, dtype
 def test_what_is_passed_on_alone_has_its_own_gradient() -> None:
     rows, weight = torch.randn(5, 8, requires_grad=True), torch.randn(3, 8, requires_grad=True)
     _, same = native.linear_beside(rows, weight, None)
-    _, same = native.block_diagonal_beside(same, torch.randn(4, 2, 2))
     _, same = native.normalised_beside(same, epsilon=1e-6)
     by_rows, by_weight = torch.autograd.grad(same.square().sum(), (rows, weight))
     torch.testing.assert_close(by_rows, 2 * rows.detach())

@@ -116,21 +116,6 @@ class BlockDiagonal(WithKernel):
         """Blocks [..., blocks, outputs per block] of inputs [..., D]."""
         return block_diagonal(inputs, self.weight, kernel=self.kernel)
 
-    def parts(self, inputs: Tensor, scales: Sequence[float] = (1.0,)) -> tuple[Tensor, ...]:
-        """As many equal parts of each block's outputs, times a number each, joined to [..., D].
-
-        Last are the inputs, for other uses (`native.block_diagonal_beside`).
-        """
-        found = []
-        for weight, scale in zip(self.weight.chunk(len(scales), -1), scales, strict=True):
-            blocks = weight if scale == 1 else weight * scale
-            if natively(self.kernel, inputs):
-                outputs, inputs = native.block_diagonal_beside(inputs, blocks)
-            else:
-                outputs = block_diagonal(inputs, blocks)
-            found.append(outputs.flatten(-2))
-        return *found, inputs
-
 
 def of_unit_length(vectors: Tensor, scale: float = 1.0) -> Tensor:
     """Vectors [..., K] times scale / sqrt(|x|^2 + 10^-6): a short one stays shorter than that."""

@@ -136,7 +136,6 @@ def block_backward(
     inputs: Array,
     blocks: Array,
     by_outputs: Array,
-    by_same: Array,
     by_inputs: Array,
     by_blocks: Array,
     R: int,
@@ -146,7 +145,7 @@ def block_backward(
     J: int,
     stride: int,
 ) -> None:
-    """The gradients; those by inputs are added to `by_same`, if any."""
+    """The gradients."""
     together = joined(n, K, J)
     height, width = together * K, together * J
     matrix, panels, sums, packed, grown = empty(
@@ -165,8 +164,8 @@ def block_backward(
         for start in spaced(lane * M, lane * M + M, BLOCK):
             count = least(BLOCK, lane * M + M - start)
             wanted = by_outputs, start * n * J, n * J
-            same, found = (by_same, start * n * K, n * K), (by_inputs, start * n * K, n * K)
-            map_blocks(wanted, (count, n, J, K), panels, same, found, sums)
+            found = by_inputs, start * n * K, n * K
+            map_blocks(wanted, (count, n, J, K), panels, (no_array(blocks), 0, 0), found, sums)
             rows = inputs, start * stride, stride
             grow_blocks(rows, wanted, (count, n, K, J), matrices, (packed, grown))
         take_blocks(matrices, (n, K, J), by_blocks, lane * n * K * J)

@@ -18,7 +18,6 @@ from statetrack.ops.native.attention import decayed_attention as decayed_attenti
 from statetrack.ops.native.attention import gated_attention as gated_attention
 from statetrack.ops.native.attention import replacing_attention as replacing_attention
 from statetrack.ops.native.block_diagonal import block_diagonal as block_diagonal
-from statetrack.ops.native.block_diagonal import block_diagonal_beside as block_diagonal_beside
 from statetrack.ops.native.by_symbol import read_by_blocks as read_by_blocks
 from statetrack.ops.native.by_symbol import read_by_factors as read_by_factors
 from statetrack.ops.native.by_symbol import read_by_matrices as read_by_matrices
@@ -68,7 +67,6 @@ __all__ = [
     "at_pairs",
     "attention_before",
     "block_diagonal",
-    "block_diagonal_beside",
     "convolution",
     "cross_entropy",
     "decayed_attention",

@@ -7,18 +7,12 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops, or_zeros, rows_of
+from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops, rows_of
 
 
 def block_diagonal(inputs: Tensor, blocks: Tensor) -> Tensor:
     """Vectors [..., n K] times blocks [n, K, J], each its own part: [..., n, J]."""
     return call(inputs, _BLOCKS, blocks, has_lanes=False)[0]
-
-
-def block_diagonal_beside(inputs: Tensor, blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """The same, and the vectors for other uses: gradients of both are added in one pass."""
-    outputs, same = call(inputs, _BESIDE, blocks, has_lanes=False)
-    return outputs, same
 
 
 def _block_forward(keep: bool, inputs: Tensor, blocks: Tensor) -> tuple[Tensor, ...]:
@@ -29,22 +23,17 @@ def _block_forward(keep: bool, inputs: Tensor, blocks: Tensor) -> tuple[Tensor, 
     return outputs, outputs.new_empty(len(outputs), 0)
 
 
-def _block_backward(
-    given: list[Tensor], kept: Tensor, by_outputs: Tensor | None, by_same: Tensor | None = None
-) -> Tensors:
+def _block_backward(given: list[Tensor], kept: Tensor, by_outputs: Tensor) -> Tensors:
     inputs, blocks = given
-    shape = (*inputs.shape[:-1], blocks.shape[1], blocks.shape[3])
-    by_outputs = or_zeros(by_outputs, shape, inputs)
     numbers, stride = rows_of(inputs, inputs.dim() - 1)
     found = [part.new_empty(part.shape) for part in given]
-    arrays = contiguous(blocks, by_outputs, by_same, *found)
+    arrays = contiguous(blocks, by_outputs, *found)
     sizes = _block_sizes(inputs, blocks)
     loops("block_diagonal").block_backward(numbers, *arrays, *sizes, stride)
     return tuple(found)
 
 
 _BLOCKS = Loop(_block_forward, _block_backward)
-_BESIDE = Loop(_block_forward, _block_backward, passes=1)
 
 
 def _block_sizes(inputs: Tensor, blocks: Tensor) -> tuple[int, ...]:

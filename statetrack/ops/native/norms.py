@@ -30,8 +30,9 @@ def normalised(
     [N, D] for vectors [..., N, D]. Vectors with a number above `largest` are scaled down to it
     before they are squared, and the factor has no gradient.
     """
-    given = (centred, 1 / inputs.shape[-1], epsilon, largest, 1.0)
-    return _normalised(inputs, gains, biases, given)[0]
+    return normalised_beside(
+        inputs, gains, biases, epsilon=epsilon, centred=centred, largest=largest
+    )[0]
 
 
 def normalised_beside(
@@ -45,27 +46,16 @@ def normalised_beside(
 ) -> tuple[Tensor, Tensor]:
     """The same, and the vectors for other uses: gradients of both are added in one pass."""
     given = (centred, 1 / inputs.shape[-1], epsilon, largest, 1.0)
-    outputs, same = _normalised(inputs, gains, biases, given, passes=1)
+    loop = Loop(partial(_norm_forward, given), partial(_norm_backward, given), passes=1)
+    affine = [
+        None if part is None else part.reshape(-1, part.shape[-1]) for part in (gains, biases)
+    ]
+    outputs, same = call(inputs, loop, *affine, has_lanes=False)
     return outputs, same
 
 
 Given = tuple[float, ...]
 """Whether rows are centred; their share, epsilon, the largest number and a scale."""
-
-
-def _normalised(
-    inputs: Tensor,
-    gains: Tensor | None,
-    biases: Tensor | None,
-    given: Given,
-    *,
-    passes: int = 0,
-) -> tuple[Tensor, ...]:
-    loop = Loop(partial(_norm_forward, given), partial(_norm_backward, given), passes=passes)
-    affine = [
-        None if part is None else part.reshape(-1, part.shape[-1]) for part in (gains, biases)
-    ]
-    return call(inputs, loop, *affine, has_lanes=False)
 
 
 def _norm_forward(
