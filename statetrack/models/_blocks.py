@@ -20,7 +20,14 @@ from torch import Tensor, nn
 
 from statetrack import ops
 from statetrack.models._base import RecurrentModel, State, WithTransition, through
-from statetrack.models._layers import WideLayerNorm, beside, linear_maps, make_mlp, make_norm
+from statetrack.models._layers import (
+    WideLayerNorm,
+    after_mlp,
+    beside,
+    linear_maps,
+    make_mlp,
+    make_norm,
+)
 from statetrack.models._linear import Linear, RowsOfSymbols, WithKernel, at_symbols, compute_by
 from statetrack.models._settings import BlockSettings
 from statetrack.ops import (
@@ -393,9 +400,7 @@ class Block(nn.Module):
 
     def _finish(self, stream: Tensor, mixed: Tensor) -> Tensor:
         stream = stream + mixed if self.residual else mixed
-        if self.mlp is None:
-            return stream
-        return self.mlp.added_to(stream) if self.residual else through(self.mlp, stream)
+        return after_mlp(self.mlp, stream, self.residual)
 
 
 class PostNormModel(BlockModel[SettingsT]):

@@ -341,6 +341,13 @@ def make_mlp(settings: BlockSettings, *, bias: bool = False) -> MLP | None:
     return MLP(norm, Linear(width, inner), nn.GELU(), Linear(inner, width))
 
 
+def after_mlp(mlp: MLP | None, stream: Tensor, residual: bool) -> Tensor:
+    """The stream [..., D] after an MLP, if there is one: with a residual its output is added."""
+    if mlp is None:
+        return stream
+    return mlp.added_to(stream) if residual else through(mlp, stream)
+
+
 # --- first weights ---
 
 

@@ -41,6 +41,7 @@ from statetrack.algebra import Attention, Size
 from statetrack.models._base import SequenceModel, require_divisor, through
 from statetrack.models._layers import (
     ShortConvolution,
+    after_mlp,
     beside,
     make_mlp,
     make_norm,
@@ -112,9 +113,7 @@ class PathAttentionBlock(nn.Module):
         read = attend(queries, keys, values, directions, betas)
         read = read.transpose(1, 2).flatten(-2)
         stream = through(self.output, read, stream if self.residual else None)
-        if self.mlp is None:
-            return stream
-        return self.mlp.added_to(stream) if self.residual else through(self.mlp, stream)
+        return after_mlp(self.mlp, stream, self.residual)
 
 
 @MODELS.register("path-attention")

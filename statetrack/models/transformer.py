@@ -44,7 +44,7 @@ from torch.nn import functional
 from statetrack.algebra import Attention, Size
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import SequenceModel, require_divisor, through
-from statetrack.models._layers import beside, make_mlp, make_norm, split_heads
+from statetrack.models._layers import after_mlp, beside, make_mlp, make_norm, split_heads
 from statetrack.models._linear import Linear, WithKernel, at_symbols, compute_by
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import (
@@ -127,9 +127,7 @@ class TransformerBlock(WithKernel):
 
     def _finish(self, stream: Tensor, read: Tensor) -> Tensor:
         stream = self.output(read, stream if self.residual else None)
-        if self.mlp is None:
-            return stream
-        return self.mlp.added_to(stream) if self.residual else through(self.mlp, stream)
+        return after_mlp(self.mlp, stream, self.residual)
 
 
 @MODELS.register("transformer")

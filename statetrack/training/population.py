@@ -190,7 +190,7 @@ class Optimiser:
                 and not model.decays(name)
             )
             for rows, lr in rows_by_rate(population.replicas, together=kind.by_coordinate):
-                view = value.detach()[rows[0] if len(rows) == 1 else slice(rows[0], rows[-1] + 1)]
+                view = value.detach()[_index(rows)]
                 self.views[name, rows] = view.requires_grad_()
                 groups.setdefault((lr, spared), []).append(view)
         self.lrs = [lr for lr, _ in groups]
@@ -222,7 +222,7 @@ class Optimiser:
         for (name, rows), view in self.views.items():
             gradient = trained[name].grad
             assert gradient is not None
-            view.grad = gradient[rows[0] if len(rows) == 1 else slice(rows[0], rows[-1] + 1)]
+            view.grad = gradient[_index(rows)]
         factor = schedule_factor(step, self.settings)
         for group, lr in zip(self.optimiser.param_groups, self.lrs, strict=True):
             group["lr"] = lr * factor
@@ -245,6 +245,11 @@ class Optimiser:
 
 STEPS = "step"
 """The only part of an optimiser's state that replicas share."""
+
+
+def _index(rows: Rows) -> int | slice:
+    """What takes these rows of weights: one alone has no axis of replicas."""
+    return rows[0] if len(rows) == 1 else slice(rows[0], rows[-1] + 1)
 
 
 def _joined(moments: Sequence[Moments]) -> Moments:

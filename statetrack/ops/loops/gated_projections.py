@@ -21,8 +21,8 @@ from statetrack.ops.loops.compiling import loop
 from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.memory import Array, beyond, empty, no_array, release, zeros
 from statetrack.ops.loops.panels import pack_columns, pack_rows
-from statetrack.ops.loops.rows import BLOCK, GROUP, map_rows, outer_products
-from statetrack.ops.loops.vectors import LANES, add_some, load_some, padded
+from statetrack.ops.loops.rows import BLOCK, GROUP, add_columns, map_rows, outer_products
+from statetrack.ops.loops.vectors import LANES, padded
 
 
 @loop
@@ -158,10 +158,6 @@ def projections_backward(
                 map_blocks(changes, shape, back, (same, to, E), (by_rows, to, E), sums)
                 grow_blocks(own_rows, changes, shape, matrices, room)
             take_blocks(matrices, (n, K, K), by_blocks, place)
-        for row in spaced(lane * M, lane * M + M, 1):
-            for i in spaced(0, G, LANES):
-                number = least(LANES, G - i)
-                part = load_some(by_gates, row * G + i, number)
-                add_some(by_biases, lane * G + i, number, part)
+        add_columns(by_gates, lane * M, M, G, by_biases, lane * G)
     release(matrix)
     release(matrices)

@@ -6,11 +6,11 @@ R replicas, M rows, K inputs, N outputs.
 from __future__ import annotations
 
 from statetrack.ops.loops.compiling import loop
-from statetrack.ops.loops.counting import least, spaced, up_to
+from statetrack.ops.loops.counting import up_to
 from statetrack.ops.loops.memory import Array, empty, exists, no_array, release
 from statetrack.ops.loops.panels import pack_columns, pack_rows
-from statetrack.ops.loops.rows import BLOCK, GROUP, map_rows, outer_products
-from statetrack.ops.loops.vectors import LANES, load_some, padded, splat, store_some
+from statetrack.ops.loops.rows import BLOCK, GROUP, add_columns, map_rows, outer_products
+from statetrack.ops.loops.vectors import LANES, padded
 
 
 @loop
@@ -54,7 +54,10 @@ def linear_backward(
     N: int,
     stride: int,
 ) -> None:
-    """The gradients; those by weights are added to zeros, those by inputs to `by_same`, if any."""
+    """The gradients; those by inputs are added to `by_same`, if any.
+
+    Those by weights and biases are added to zeros.
+    """
     P = padded(K)
     panels, sums, packed, grown = empty(by_outputs, (P * N, GROUP * P, BLOCK * (P + LANES), N * P))
     for lane in up_to(R):
@@ -66,9 +69,5 @@ def linear_backward(
         by_lane = by_weights, lane * N * K, K
         outer_products(wanted, rows, (M, K, N), by_lane, (packed, grown))
         if exists(by_biases):
-            for i in spaced(0, N, LANES):
-                count, summed = least(LANES, N - i), splat(by_outputs.dtype.type(0))
-                for row in spaced(lane * M, lane * M + M, 1):
-                    summed = summed + load_some(by_outputs, row * N + i, count)
-                store_some(by_biases, lane * N + i, count, summed)
+            add_columns(by_outputs, lane * M, M, N, by_biases, lane * N)
     release(panels)

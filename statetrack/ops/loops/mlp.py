@@ -12,19 +12,19 @@ from typing import Any
 
 from statetrack.ops.loops.compiling import loop, part
 from statetrack.ops.loops.counting import least, spaced, up_to
-from statetrack.ops.loops.memory import Array, empty, exists, release
+from statetrack.ops.loops.memory import Array, empty, exists, no_array, release
 from statetrack.ops.loops.normal import unit
 from statetrack.ops.loops.panels import pack_columns, pack_rows
 from statetrack.ops.loops.rows import (
     BLOCK,
     GROUP,
+    add_columns,
     biases_alone,
     map_rows,
     no_rows,
     outer_products,
     outer_products_of_block,
 )
-from statetrack.ops.loops.tiles import add_products
 from statetrack.ops.loops.vectors import (
     LANES,
     add_some,
@@ -33,7 +33,6 @@ from statetrack.ops.loops.vectors import (
     padded,
     splat,
     store,
-    store_some,
 )
 
 
@@ -159,22 +158,13 @@ def mlp_backward(
             if exists(gates):
                 found = by_gates, lane * U * D, D
                 outer_products((gating, 0, S), rows, shape, found, (packed, grown))
-            for begin in spaced(0, count, GROUP):
-                number = least(GROUP, count - begin)
-                for place in spaced(0, number * Q, LANES):
-                    store(sums, place, splat(by_outputs.dtype.type(0)))
-                shape, to = (number, U, Q // LANES), (sums, 0, Q)
-                right = back, 0, U * LANES, LANES
-                add_products((arguments, begin * S, S, 1), right, shape, to)
-                if exists(gates):
-                    right = gates_back, 0, U * LANES, LANES
-                    add_products((gating, begin * S, S, 1), right, shape, to)
-                for row in up_to(number):
-                    for i in spaced(0, D, LANES):
-                        place = (start + begin + row) * D + i
-                        store_some(by_inputs, place, least(LANES, D - i), load(sums, row * Q + i))
+            found, shape = (by_inputs, start * D, D), (count, U, D)
+            map_rows((arguments, 0, S), shape, (back, 0), no_rows(maps), found, sums)
+            if exists(gates):
+                added = no_array(maps), 0, by_inputs, start * D, D
+                map_rows((gating, 0, S), shape, (gates_back, 0), added, found, sums)
             if exists(by_last_biases):
-                _add_columns(by_outputs, start, count, N, by_last_biases, lane * N)
+                add_columns(by_outputs, start, count, N, by_last_biases, lane * N)
     release(first)
     release(arguments)
 
@@ -190,12 +180,3 @@ def _pack(
         if exists(biases):
             own = load_some(biases, lane * U + i, least(LANES, U - i))
         store(padded_biases, i, own)
-
-
-@part
-def _add_columns(rows: Array, start: int, count: int, width: int, sums: Array, place: int) -> None:
-    """Add some rows [.., width] to a row of sums."""
-    for row in spaced(start, start + count, 1):
-        for i in spaced(0, width, LANES):
-            number = least(LANES, width - i)
-            add_some(sums, place + i, number, load_some(rows, row * width + i, number))

@@ -12,7 +12,16 @@ from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.memory import Array, exists, no_array
 from statetrack.ops.loops.panels import add_rows
 from statetrack.ops.loops.tiles import add_products
-from statetrack.ops.loops.vectors import LANES, load, load_some, padded, splat, store, store_some
+from statetrack.ops.loops.vectors import (
+    LANES,
+    add_some,
+    load,
+    load_some,
+    padded,
+    splat,
+    store,
+    store_some,
+)
 
 GROUP = 32
 """Rows whose products with weights are taken at once."""
@@ -69,6 +78,15 @@ def map_rows(rows: Any, sizes: Any, panels: Any, added: Any, found: Any, sums: A
                 for i in spaced(0, N, LANES):
                     part = load(sums, row * P + i)
                     store_some(results, to + (start + row) * width + i, least(LANES, N - i), part)
+
+
+@part
+def add_columns(rows: Array, start: int, count: int, width: int, sums: Array, place: int) -> None:
+    """Add some rows [.., width] to a row of sums."""
+    for row in spaced(start, start + count, 1):
+        for i in spaced(0, width, LANES):
+            number = least(LANES, width - i)
+            add_some(sums, place + i, number, load_some(rows, row * width + i, number))
 
 
 @part
