@@ -291,17 +291,11 @@ class BlockOperators(Operators):
     def _read_natively(
         self, symbols: Tensor, first: Tensor, readout: Tensor, normalise_every: int, ends: bool
     ) -> tuple[Tensor, Tensor | None] | None:
-        parts = self.blocks.shape[-3:-1]
-        if parts[1] > LARGEST_BY_COORDINATE:
+        if self.blocks.shape[-1] > LARGEST_BY_COORDINATE:
             return None
-        logits, last = native.read_by_blocks(
-            self.blocks,
-            symbols,
-            first.unflatten(-1, parts),
-            readout.unflatten(-1, parts),
-            normalise_every=normalise_every,
+        return native.read_by_blocks(
+            self.blocks, symbols, first, readout, normalise_every=normalise_every
         )
-        return logits, last.flatten(-2)
 
     @override
     def select(self, symbols: Tensor) -> BlockOperators:
@@ -350,7 +344,7 @@ class RotationOperators(Operators):
     ) -> tuple[Tensor, Tensor | None] | None:
         if not torch.is_grad_enabled():  # sums of angles are more exact on long words
             return None
-        return self.blocks()._read_natively(symbols, first, readout, normalise_every, ends)
+        return native.read_by_angles(self.angles, symbols, first, readout)
 
     @override
     def select(self, symbols: Tensor) -> RotationOperators:
@@ -387,8 +381,9 @@ class DiagonalOperators(Operators):
     def _read_natively(
         self, symbols: Tensor, first: Tensor, readout: Tensor, normalise_every: int, ends: bool
     ) -> tuple[Tensor, Tensor | None] | None:
-        blocks = BlockOperators(self.gains[..., None, None])
-        return blocks._read_natively(symbols, first, readout, normalise_every, ends)
+        return native.read_by_gains(
+            self.gains, symbols, first, readout, normalise_every=normalise_every
+        )
 
     @override
     def select(self, symbols: Tensor) -> DiagonalOperators:

@@ -15,7 +15,7 @@ from typing import Any
 
 from statetrack.ops.loops.compiling import loop, part
 from statetrack.ops.loops.counting import spaced, up_to
-from statetrack.ops.loops.memory import Array, at, empty, put, release, smallest
+from statetrack.ops.loops.memory import Array, at, empty, exists, put, release, smallest, zeros
 from statetrack.ops.loops.panels import pack_columns
 from statetrack.ops.loops.rows import GROUP, map_rows, no_rows
 from statetrack.ops.loops.tiles import (
@@ -462,98 +462,201 @@ def factors_backward(
 # --- blocks ---
 
 
+@part
+def _spread(vectors: Array, place: int, M: int, N: int, b: int, rows: Array) -> None:
+    """Vectors [M, N, b] as rows of planes [M, b, padded N], where zeros are."""
+    for m in up_to(M):
+        for i in up_to(b):
+            own, row = place + m * N * b + i, (m * b + i) * padded(N)
+            for n in up_to(N):
+                put(rows, row + n, at(vectors, own + n * b))
+
+
+@part
+def _gather(rows: Array, base: int, M: int, N: int, b: int, vectors: Array, place: int) -> None:
+    """Write rows of planes as vectors [M, N, b]."""
+    for m in up_to(M):
+        for i in up_to(b):
+            own, row = place + m * N * b + i, base + (m * b + i) * padded(N)
+            for n in up_to(N):
+                put(vectors, own + n * b, at(rows, row + n))
+
+
+@part
+def _spread_blocks(
+    blocks: Array, lane: int, V: int, N: int, b: int, turns: bool, planes: Array
+) -> None:
+    """Blocks [V, N, b, b], or angles [V, N] of turned planes, as planes [V, b, b, padded N]."""
+    P = padded(N)
+    for v in up_to(V):
+        for n in up_to(N):
+            own, place = (lane * V + v) * N + n, v * b * b * P + n
+            if turns:
+                cosine, sine = math.cos(at(blocks, own)), math.sin(at(blocks, own))
+                put(planes, place, cosine)
+                put(planes, place + P, -sine)
+                put(planes, place + 2 * P, sine)
+                put(planes, place + 3 * P, cosine)
+            else:
+                for entry in up_to(b * b):
+                    put(planes, place + entry * P, at(blocks, own * b * b + entry))
+
+
+@part
+def _gather_blocks(
+    by_planes: Array,
+    planes: Array,
+    lane: int,
+    V: int,
+    N: int,
+    b: int,
+    turns: bool,
+    by_blocks: Array,
+) -> None:
+    """Write the gradient by planes as that by blocks, or by angles."""
+    P = padded(N)
+    for v in up_to(V):
+        for n in up_to(N):
+            own, place = (lane * V + v) * N + n, v * b * b * P + n
+            if turns:
+                cosine, sine = at(planes, place), at(planes, place + 2 * P)
+                along = at(by_planes, place + 2 * P) - at(by_planes, place + P)
+                across = at(by_planes, place) + at(by_planes, place + 3 * P)
+                put(by_blocks, own, cosine * along - sine * across)
+            else:
+                for entry in up_to(b * b):
+                    put(by_blocks, own * b * b + entry, at(by_planes, place + entry * P))
+
+
 @loop
 def blocks_forward(
     symbols: Array,
-    planes: Array,
+    blocks: Array,
     first: Array,
     readout: Array,
     states: Array,
     logits: Array,
+    last: Array,
     sizes: Any,
     b: int,
+    turns: bool,
     every: int,
     keep: bool,
 ) -> None:
-    """The same of blocks: planes [G, V, b (to), b (from), N], rows [b, N], a number for each block.
+    """The same of blocks [G, V, N, b, b], or of angles [G, V, N] by which planes turn.
 
-    States are [G, B, T + 1, b N], or without `keep` [G, B, 2, b N].
+    First and last states are [G, F or B, N, b] and the readout [G, C, N, b]. States are
+    [G, B, T + 1, b, padded N], or without `keep` [G, B, 2, b, padded N].
     """
     G, B, T, V, C, N, F = sizes
-    rows = T + 1 if keep else 2
-    panel, sums = empty(states, (padded(C) * b * N, GROUP * padded(C)))
-    for word in up_to(G * B):
-        lane, base = word // B, word * rows * b * N
-        _begin(first, (lane * F + word % B % F) * b * N, 1, 1, b * N, states, base)
-        for t in up_to(T):
-            before = base + (t if keep else t % 2) * b * N
-            after = base + (t + 1 if keep else (t + 1) % 2) * b * N
-            operator = (lane * V + at(symbols, word * T + t)) * b * b * N
-            for to in up_to(b):
-                for n in spaced(0, N, LANES):
-                    found = _zeros(states)
-                    for k in up_to(b):
-                        plane = operator + (to * b + k) * N + n
-                        found = found + load(planes, plane) * load(states, before + k * N + n)
-                    store(states, after + to * N + n, found)
-            if every > 0 and (t + 1) % every == 0:
-                _normalise(states, after, b * N)
-            if not keep:
-                place = (word * T + t) * C
-                _read(readout, lane * C * b * N, states, after, b * N, C, logits, place)
-        if keep:
-            if word % B == 0:
-                pack_columns(readout, lane * C * b * N, 1, C, b * N, panel)
-            found, own = (logits, word * T * C, C), (states, base + b * N, b * N)
-            map_rows(own, (T, b * N, C), (panel, 0), no_rows(states), found, sums)
+    rows, row = T + 1 if keep else 2, b * padded(N)
+    planes, weights, begin = zeros(states, (V * b * row, C * row, row))
+    panel, sums = empty(states, (padded(C) * row, GROUP * padded(C)))
+    for lane in up_to(G):
+        _spread_blocks(blocks, lane, V, N, b, turns, planes)
+        _spread(readout, lane * C * N * b, C, N, b, weights)
+        pack_columns(weights, 0, 1, C, row, panel)
+        for word in spaced(lane * B, lane * B + B, 1):
+            base = word * rows * row
+            if F > 1 or word == lane * B:
+                _spread(first, (word if F > 1 else lane) * N * b, 1, N, b, begin)
+            for n in spaced(0, row, LANES):
+                store(states, base + n, load(begin, n))
+            for t in up_to(T):
+                before = base + (t if keep else t % 2) * row
+                after = base + (t + 1 if keep else (t + 1) % 2) * row
+                operator = at(symbols, word * T + t) * b * row
+                for to in up_to(b):
+                    for n in spaced(0, padded(N), LANES):
+                        found = _zeros(states)
+                        for k in up_to(b):
+                            plane = operator + to * row + k * padded(N) + n
+                            state = load(states, before + k * padded(N) + n)
+                            found = found + load(planes, plane) * state
+                        store(states, after + to * padded(N) + n, found)
+                if every > 0 and (t + 1) % every == 0:
+                    _normalise(states, after, row)
+                if not keep:
+                    _read(weights, 0, states, after, row, C, logits, (word * T + t) * C)
+            end = base + (T if keep else T % 2) * row
+            _gather(states, end, 1, N, b, last, word * N * b)
+            if keep:
+                found, own = (logits, word * T * C, C), (states, base + row, row)
+                map_rows(own, (T, row, C), (panel, 0), no_rows(states), found, sums)
+    release(planes)
     release(panel)
 
 
 @loop
 def blocks_backward(
     symbols: Array,
-    planes: Array,
+    blocks: Array,
     readout: Array,
     states: Array,
     by_logits: Array,
     by_last: Array,
-    by_planes: Array,
+    by_blocks: Array,
     by_first: Array,
     by_readout: Array,
     sizes: Any,
     b: int,
-    ends: bool,
+    turns: bool,
 ) -> None:
-    """The gradients, of all states; those by planes and the readout are added to what is there."""
-    G, B, T, V, C, N, _ = sizes
-    gradient, wanted = empty(states, (b * N, T * b * N))
-    for word in up_to(G * B):
-        lane, base = word // B, word * (T + 1) * b * N
-        own = word * b * N
-        for n in spaced(0, b * N, LANES):
-            store(by_first, own + n, load(by_last, own + n) if ends else _zeros(states))
-        until = T
-        while not ends and until > 0 and not _any(by_logits, (word * T + until - 1) * C, C):
-            until -= 1
-        for n in spaced(0, until * b * N, LANES):
-            store(wanted, n, _zeros(states))
-        given, rows = (by_logits, word * T * C, C), (states, base + b * N, b * N)
-        weights, found = (readout, lane * C * b * N), (wanted, 0, b * N)
-        _read_rows_backward(given, rows, weights, (until, b * N, C), by_readout, found)
-        for t in spaced(until - 1, -1, -1):
-            for n in spaced(0, b * N, LANES):
-                store(by_first, own + n, load(by_first, own + n) + load(wanted, t * b * N + n))
-            before = base + t * b * N
-            operator = (lane * V + at(symbols, word * T + t)) * b * b * N
-            for k in up_to(b):
-                for n in spaced(0, N, LANES):
-                    state, found = load(states, before + k * N + n), _zeros(states)
-                    for to in up_to(b):
-                        plane = operator + (to * b + k) * N + n
-                        adjoint = load(by_first, own + to * N + n)
-                        found = found + load(planes, plane) * adjoint
-                        store(by_planes, plane, load(by_planes, plane) + adjoint * state)
-                    store(gradient, k * N + n, found)
-            for n in spaced(0, b * N, LANES):
-                store(by_first, own + n, load(gradient, n))
+    """The gradients, of all states."""
+    G, B, T, V, C, N, F = sizes
+    row, ends = b * padded(N), exists(by_last)
+    planes, weights, by_planes, by_weights, adjoint, summed = zeros(
+        states, (V * b * row, C * row, V * b * row, C * row, row, row)
+    )
+    gradient, wanted = empty(states, (row, T * row))
+    for lane in up_to(G):
+        _spread_blocks(blocks, lane, V, N, b, turns, planes)
+        _spread(readout, lane * C * N * b, C, N, b, weights)
+        for n in spaced(0, V * b * row, LANES):
+            store(by_planes, n, _zeros(states))
+        for n in spaced(0, C * row, LANES):
+            store(by_weights, n, _zeros(states))
+        for n in spaced(0, row, LANES):
+            store(summed, n, _zeros(states))
+        for word in spaced(lane * B, lane * B + B, 1):
+            base = word * (T + 1) * row
+            for n in spaced(0, row, LANES):
+                store(adjoint, n, _zeros(states))
+            if ends:
+                _spread(by_last, word * N * b, 1, N, b, adjoint)
+            until = T
+            while not ends and until > 0 and not _any(by_logits, (word * T + until - 1) * C, C):
+                until -= 1
+            for n in spaced(0, until * row, LANES):
+                store(wanted, n, _zeros(states))
+            given, rows, found = (
+                (by_logits, word * T * C, C),
+                (states, base + row, row),
+                (wanted, 0, row),
+            )
+            _read_rows_backward(given, rows, (weights, 0), (until, row, C), by_weights, found)
+            for t in spaced(until - 1, -1, -1):
+                for n in spaced(0, row, LANES):
+                    store(adjoint, n, load(adjoint, n) + load(wanted, t * row + n))
+                before, operator = base + t * row, at(symbols, word * T + t) * b * row
+                for k in up_to(b):
+                    for n in spaced(0, padded(N), LANES):
+                        state, grown = load(states, before + k * padded(N) + n), _zeros(states)
+                        for to in up_to(b):
+                            plane = operator + to * row + k * padded(N) + n
+                            along = load(adjoint, to * padded(N) + n)
+                            grown = grown + load(planes, plane) * along
+                            store(by_planes, plane, load(by_planes, plane) + along * state)
+                        store(gradient, k * padded(N) + n, grown)
+                for n in spaced(0, row, LANES):
+                    store(adjoint, n, load(gradient, n))
+            if F > 1:
+                _gather(adjoint, 0, 1, N, b, by_first, word * N * b)
+            for n in spaced(0, row, LANES):
+                store(summed, n, load(summed, n) + load(adjoint, n))
+        _gather_blocks(by_planes, planes, lane, V, N, b, turns, by_blocks)
+        _gather(by_weights, 0, C, N, b, by_readout, lane * C * N * b)
+        if F == 1:
+            _gather(summed, 0, 1, N, b, by_first, lane * N * b)
+    release(planes)
     release(gradient)

@@ -13,7 +13,7 @@ import gc
 import hashlib
 import logging
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, wraps
 from pathlib import Path
@@ -44,19 +44,35 @@ def loop(function: Callable[..., None]) -> Callable[..., None]:
     one that there is not; the other arguments are numbers, and tuples of whole numbers.
     """
     dispatcher = _compiled(function, from_python=True)
-    entries: dict[torch.dtype, Callable[..., None]] = {}
+    entries: dict[tuple[torch.dtype, ...], Callable[..., None]] = {}
 
     @wraps(function)
     def called(*given: Any) -> None:
-        kinds = {each.dtype for each in given if isinstance(each, Tensor)} - {torch.int64}
-        assert len(kinds) == 1, f"tensors of one type, not {kinds}"
-        (dtype,) = kinds
-        if dtype not in entries:
-            with _no_garbage_collected():
-                entries[dtype] = dispatcher.compile(tuple(_type(each, dtype) for each in given))
-        entries[dtype](*[_in_c(each) for each in given])
+        kinds = tuple([each.dtype for each in given if isinstance(each, Tensor)])
+        entry = entries.get(kinds)
+        if entry is None:
+            entry = entries[kinds] = _compiled_for(dispatcher, given)
+        entry(
+            *[
+                each.data_ptr() if isinstance(each, Tensor) else 0 if each is None else each
+                for each in given
+            ]
+        )
 
     return called
+
+
+def _compiled_for(dispatcher: Any, given: Sequence[Any]) -> Callable[..., None]:
+    """The machine code for the types of these arguments, whose tensors have one but whole numbers.
+
+    What there is for them already is not compiled anew.
+    """
+    kinds = {each.dtype for each in given if isinstance(each, Tensor)} - {torch.int64}
+    assert len(kinds) == 1, f"tensors of one type, not {kinds}"
+    (dtype,) = kinds
+    with _no_garbage_collected():
+        code: Callable[..., None] = dispatcher.compile(tuple(_type(each, dtype) for each in given))
+    return code
 
 
 def part(function: FunctionT) -> FunctionT:
@@ -74,13 +90,6 @@ def _no_garbage_collected() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def _in_c(given: Any) -> Any:
-    """The address of a tensor, 0 of none, and any other argument."""
-    if isinstance(given, Tensor):
-        return given.data_ptr()
-    return 0 if given is None else given
 
 
 def _type(given: Any, dtype: torch.dtype) -> Any:

@@ -18,8 +18,10 @@ from statetrack.ops.native.attention import decayed_attention as decayed_attenti
 from statetrack.ops.native.attention import gated_attention as gated_attention
 from statetrack.ops.native.attention import replacing_attention as replacing_attention
 from statetrack.ops.native.block_diagonal import block_diagonal as block_diagonal
+from statetrack.ops.native.by_symbol import read_by_angles as read_by_angles
 from statetrack.ops.native.by_symbol import read_by_blocks as read_by_blocks
 from statetrack.ops.native.by_symbol import read_by_factors as read_by_factors
+from statetrack.ops.native.by_symbol import read_by_gains as read_by_gains
 from statetrack.ops.native.by_symbol import read_by_matrices as read_by_matrices
 from statetrack.ops.native.calls import why_not as why_not
 from statetrack.ops.native.convolution import convolution as convolution
@@ -86,8 +88,10 @@ __all__ = [
     "mlp",
     "normalised",
     "normalised_beside",
+    "read_by_angles",
     "read_by_blocks",
     "read_by_factors",
+    "read_by_gains",
     "read_by_matrices",
     "reads_whole_words",
     "removing_terms",

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from statetrack.ops.lanes import check_normalise
-from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, known, loops
+from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, known, loops, or_zeros
 
 LANES = 16
 """Rows of arrays are multiples of so many numbers."""
@@ -32,7 +32,7 @@ def read_by_matrices(
     the last state [B, H].
     """
     assert matrices.shape[-2:] == (first.shape[-1],) * 2, "matrices are [V, H, H], first [B, H]"
-    _check(symbols, first, readout, 1)
+    _check(symbols, first, readout)
     loop = _loop(_matrices_forward, _matrices_backward, normalise_every)
     logits, last = call(first, loop, matrices, symbols, readout, has_lanes=first.dim() == 3)
     return logits, last
@@ -54,7 +54,7 @@ def read_by_factors(
     """
     assert core.shape[-2:] == (first.shape[-1],) * 2, "core is [K, K], first [B, K]"
     assert gains.shape[-1] == first.shape[-1], "gains are [V, K], first [B, K]"
-    _check(symbols, first, readout, 1)
+    _check(symbols, first, readout)
     loop = _loop(_factors_forward, _factors_backward, normalise_every)
     others = core, gains, symbols, readout
     logits, last = call(first, loop, *others, has_lanes=first.dim() == 3)
@@ -64,24 +64,51 @@ def read_by_factors(
 def read_by_blocks(
     blocks: Tensor, symbols: Tensor, first: Tensor, readout: Tensor, *, normalise_every: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """The same as by matrices, which are of N blocks.
+    """The same as by matrices, which are of N blocks, H = N b.
 
-    blocks [V, N, b, b], symbols [B, T], first [B, N, b] and readout [C, N, b] give logits [B, T, C]
-    and the last state [B, N, b].
+    blocks [V, N, b, b], symbols [B, T], first [B, H] and readout [C, H] give logits [B, T, C] and
+    the last state [B, H].
     """
-    num_blocks, size = first.shape[-2:]
-    assert blocks.shape[-3:] == (num_blocks, size, size), "blocks are [V, N, b, b]"
-    _check(symbols, first, readout, 2)
-    loop = _loop(_blocks_forward, _blocks_backward, normalise_every)
-    logits, last = call(first, loop, blocks, symbols, readout, has_lanes=first.dim() == 4)
+    num_blocks, size, _ = blocks.shape[-3:]
+    return _by_blocks(blocks, symbols, first, readout, (num_blocks, size, False), normalise_every)
+
+
+def read_by_gains(
+    gains: Tensor, symbols: Tensor, first: Tensor, readout: Tensor, *, normalise_every: int = 0
+) -> tuple[Tensor, Tensor]:
+    """The same by blocks of one number: gains [V, H]."""
+    return _by_blocks(gains, symbols, first, readout, (gains.shape[-1], 1, False), normalise_every)
+
+
+def read_by_angles(
+    angles: Tensor, symbols: Tensor, first: Tensor, readout: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The same by blocks that turn planes by angles [V, H / 2]."""
+    return _by_blocks(angles, symbols, first, readout, (angles.shape[-1], 2, True), 0)
+
+
+def _by_blocks(
+    blocks: Tensor,
+    symbols: Tensor,
+    first: Tensor,
+    readout: Tensor,
+    kind: tuple[int, int, bool],
+    normalise_every: int,
+) -> tuple[Tensor, Tensor]:
+    num_blocks, size, _ = kind
+    assert first.shape[-1] == num_blocks * size, "blocks are [V, N, b, b], first [B, N b]"
+    _check(symbols, first, readout)
+    check_normalise(normalise_every, None)
+    loop = Loop(partial(_blocks_forward, kind, normalise_every), partial(_blocks_backward, kind))
+    logits, last = call(first, loop, blocks, symbols, readout, has_lanes=first.dim() == 3)
     return logits, last
 
 
-def _check(symbols: Tensor, first: Tensor, readout: Tensor, axes: int) -> None:
-    """Symbols and a readout fit the first state of `axes` axes: loops would not notice."""
-    own, words = first.shape[:-axes], symbols.shape[:-1]
+def _check(symbols: Tensor, first: Tensor, readout: Tensor) -> None:
+    """Symbols and a readout fit the first state: loops would not notice."""
+    own, words = first.shape[:-1], symbols.shape[:-1]
     assert own in (words, (*words[:-1], 1)), "symbols are [B, T], of B first states or one"
-    assert readout.shape[-axes:] == first.shape[-axes:], "a readout is [C, H] of first [B, H]"
+    assert readout.shape[-1] == first.shape[-1], "a readout is [C, H] of first [B, H]"
 
 
 def _loop(
@@ -154,7 +181,7 @@ def _matrices_backward(
         rows,
         weights,
         states,
-        _gradient(by_logits, first, *symbols.shape, readout.shape[1]),
+        or_zeros(by_logits, (*symbols.shape, readout.shape[1]), first),
         None if by_last is None else _padded(by_last, 1),
         by_rows,
         by_first,
@@ -163,10 +190,6 @@ def _matrices_backward(
     numbers = _numbers(symbols)
     loops("by_symbol").matrices_backward(numbers, *arrays, sizes, by_last is not None)
     return _by_first(by_first, first), _cut(by_rows, matrices), None, _cut(by_weights, readout)
-
-
-def _gradient(gradient: Tensor | None, like: Tensor, *shape: int) -> Tensor:
-    return like.new_zeros(shape) if gradient is None else gradient
 
 
 # --- factors ---
@@ -208,7 +231,7 @@ def _factors_backward(
         factors,
         weights,
         kept,
-        _gradient(by_logits, first, *symbols.shape, readout.shape[1]),
+        or_zeros(by_logits, (*symbols.shape, readout.shape[1]), first),
         None if by_last is None else _padded(by_last, 1),
         *found,
         by_first,
@@ -224,46 +247,44 @@ def _factors_backward(
 
 
 def _blocks_forward(
-    every: int, keep: bool, first: Tensor, blocks: Tensor, symbols: Tensor, readout: Tensor
+    kind: tuple[int, int, bool],
+    every: int,
+    keep: bool,
+    first: Tensor,
+    blocks: Tensor,
+    symbols: Tensor,
+    readout: Tensor,
 ) -> tuple[Tensor, ...]:
-    planes = _padded(blocks.movedim(2, -1), 1)
-    rows = [_padded(part.mT, 1) for part in (first, readout)]
-    sizes = _sizes(symbols, blocks, readout, planes.shape[-1], first)
-    lanes, words, steps, _, labels, size, _ = sizes
-    b = blocks.shape[-1]
-    states = first.new_empty(lanes, words, steps + 1 if keep else 2, b, size)
+    num_blocks, size, turns = kind
+    sizes = lanes, words, steps, num_symbols, labels, _, _ = _sizes(
+        symbols, blocks, readout, num_blocks, first
+    )
+    row = size * (num_blocks + -num_blocks % LANES)
+    states = first.new_empty(lanes, words, steps + 1 if keep else 2, row)
     logits = first.new_empty(lanes, words, steps, labels)
-    given = contiguous(planes, *rows, states, logits)
-    numbers = known(_numbers(symbols), sizes[3])
-    loops("by_symbol").blocks_forward(numbers, *given, sizes, b, every, keep)
-    last = states[:, :, steps if keep else steps % 2, ..., : first.shape[2]].mT
-    return logits, last.contiguous(), states
+    last = first.new_empty(lanes, words, first.shape[-1])
+    numbers = known(_numbers(symbols), num_symbols)
+    loops("by_symbol").blocks_forward(
+        numbers, *contiguous(blocks, first, readout), states, logits, last, sizes, size, turns,
+        every, keep,
+    )  # fmt: skip
+    return logits, last, states
 
 
 def _blocks_backward(
-    given: list[Tensor], states: Tensor, by_logits: Tensor | None, by_last: Tensor | None
+    kind: tuple[int, int, bool],
+    given: list[Tensor],
+    states: Tensor,
+    by_logits: Tensor | None,
+    by_last: Tensor | None,
 ) -> Tensors:
+    num_blocks, size, turns = kind
     first, blocks, symbols, readout = given
-    planes, weights = _padded(blocks.movedim(2, -1), 1), _padded(readout.mT, 1)
-    sizes = _sizes(symbols, blocks, readout, planes.shape[-1], first)
-    by_planes, by_weights = torch.zeros_like(planes), torch.zeros_like(weights)
-    by_first = first.new_empty(*symbols.shape[:2], blocks.shape[-1], sizes[5])
-    arrays = contiguous(
-        planes,
-        weights,
-        states,
-        _gradient(by_logits, first, *symbols.shape, readout.shape[1]),
-        None if by_last is None else _padded(by_last.mT, 1),
-        by_planes,
-        by_first,
-        by_weights,
-    )
-    numbers = _numbers(symbols)
-    loop = loops("by_symbol").blocks_backward
-    loop(numbers, *arrays, sizes, blocks.shape[-1], by_last is not None)
-    return (
-        _by_first(by_first.mT, first),
-        _cut(by_planes.movedim(-1, 2), blocks),
-        None,
-        _cut(by_weights.mT, readout),
-    )
+    sizes = _sizes(symbols, blocks, readout, num_blocks, first)
+    by_logits = or_zeros(by_logits, (*symbols.shape, readout.shape[1]), first)
+    found = by_blocks, by_first, by_readout = [
+        part.new_empty(part.shape) for part in (blocks, first, readout)
+    ]
+    arrays = contiguous(blocks, readout, states, by_logits, by_last)
+    loops("by_symbol").blocks_backward(_numbers(symbols), *arrays, *found, sizes, size, turns)
+    return by_first, by_blocks, None, by_readout

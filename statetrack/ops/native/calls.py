@@ -14,7 +14,6 @@ from torch.autograd.function import once_differentiable
 
 from statetrack.ops.lanes import (
     apply,
-    in_full_precision,
     join_lanes,
     place_lanes,
     require_below,
@@ -89,7 +88,6 @@ class Loop:
     """Whether the first tensor may have fewer words, which repeat, if it has no gradient."""
 
 
-@in_full_precision
 def call(
     first: Tensor, loop: Loop, *inputs: Tensor | None, has_lanes: bool = True
 ) -> tuple[Tensor, ...]:
@@ -98,11 +96,18 @@ def call(
     Whole numbers among the inputs stay as they are. Where tensors, and so the results, have no axis
     of lanes, the loop gets one: of one lane, or in `vmap` of the replicas.
     """
+    if torch.is_autocast_enabled("cpu"):
+        with torch.autocast("cpu", enabled=False):
+            return call(first, loop, *inputs, has_lanes=has_lanes)
+    dtype = first.dtype
     given = [
-        part.to(first.dtype) if part is not None and part.is_floating_point() else part
-        for part in (first, *inputs)
-    ]
-    results: tuple[Tensor, ...] = apply(_Loop, loop, torch.is_grad_enabled(), has_lanes, *given)
+        part if part is None or part.dtype == dtype or not part.is_floating_point()
+        else part.to(dtype)
+        for part in inputs
+    ]  # fmt: skip
+    results: tuple[Tensor, ...] = apply(
+        _Loop, loop, torch.is_grad_enabled(), has_lanes, first, *given
+    )
     return results[:-1]
 
 
@@ -114,26 +119,30 @@ class _Loop(torch.autograd.Function):
     def forward(
         loop: Loop, differentiable: bool, has_lanes: bool, *inputs: Tensor | None
     ) -> tuple[Tensor, ...]:
-        wanted = any(part is not None and part.requires_grad for part in inputs)
-        parts = [None if part is None else part.detach() for part in inputs]
-        given = parts if has_lanes else _in_one_lane(parts)
-        *results, kept = loop.forward(differentiable and wanted, *given)
-        if not has_lanes:
-            results = [part.squeeze(0) for part in results]
+        keep = differentiable and _need_gradients(inputs)
+        if has_lanes:
+            results = loop.forward(
+                keep, *[None if part is None else part.detach() for part in inputs]
+            )
+        else:
+            *found, kept = loop.forward(keep, *_in_one_lane(inputs))
+            results = (*[part.squeeze(0) for part in found], kept)
+        if not loop.passes:
+            return results
         passed = [part.view_as(part) for part in inputs[: loop.passes] if part is not None]
-        return *results, *passed, kept
+        return *results[:-1], *passed, results[-1]
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.loop, _, ctx.has_lanes = inputs[:3]
+        ctx.loop, _, ctx.has_lanes, *given = inputs
         ctx.mark_non_differentiable(output[-1])
         ctx.set_materialize_grads(False)
-        kept = output[0 if ctx.loop.keeps_outputs else -1]
-        ctx.save_for_backward(*inputs[3:], kept)
+        ctx.save_for_backward(*given, output[0 if ctx.loop.keeps_outputs else -1])
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():
+            return _differentiated_once(ctx, *gradients)
         if all(gradient is None for gradient in gradients):
             return (None,) * len(ctx.needs_input_grad)
         *inputs, kept = ctx.saved_tensors
@@ -142,7 +151,7 @@ class _Loop(torch.autograd.Function):
         if ctx.loop.keeps_outputs:
             kept = kept.unsqueeze(0)
         found = ctx.loop.backward(_in_one_lane(inputs), kept, *_in_one_lane(gradients[:-1]))
-        return None, None, None, *(None if part is None else part.squeeze(0) for part in found)
+        return None, None, None, *[None if part is None else part.squeeze(0) for part in found]
 
     @staticmethod
     def vmap(
@@ -168,6 +177,16 @@ class _Loop(torch.autograd.Function):
         return results, (0,) * len(results)
 
 
+_differentiated_once = once_differentiable(_Loop.backward)
+
+
+def _need_gradients(parts: Sequence[Tensor | None]) -> bool:
+    for part in parts:
+        if part is not None and part.requires_grad:
+            return True
+    return False
+
+
 def _in_one_lane(parts: Sequence[Tensor | None]) -> list[Tensor | None]:
     return [None if part is None else part.unsqueeze(0) for part in parts]
 
@@ -178,6 +197,8 @@ def rows_of(tensor: Tensor, leading: int) -> tuple[Tensor, int]:
     Rows need not follow one another, as those of a part of a tensor: only others are copied.
     """
     shape, strides = tensor.shape, tensor.stride()
+    if tensor.is_contiguous():
+        return tensor, shape[leading:].numel()
     expected = 1
     for axis in range(tensor.dim() - 1, leading - 1, -1):
         if shape[axis] != 1 and strides[axis] != expected:
