@@ -6,6 +6,7 @@ R replicas, B batch, T time, V symbols, C labels, H hidden.
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 import torch
@@ -13,7 +14,6 @@ from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
 
 from statetrack import MODELS
-from statetrack.models import LinearModel
 from statetrack.ops import (
     BlockOperators,
     ComplexDiagonalOperators,
@@ -124,13 +124,27 @@ def test_normalised_states_give_logits_of_the_same_direction(operators: Operator
 )
 @pytest.mark.parametrize("bias", [False, True])
 def test_a_population_reads_as_each_replica(name: str, bias: bool) -> None:
+    reads_as_each_replica(name, torch.randint(V, (R, B, T)), readout_bias=bias)
+
+
+@pytest.mark.parametrize("name", ["rnn", "gru", "lstm"])
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("words", [B, 1])
+def test_a_population_of_saturating_networks_reads_as_each_replica(
+    name: str, layers: int, words: int
+) -> None:
+    """Also where a word has fewer positions than there are symbols."""
+    steps = T if words > 1 else V - 1
+    reads_as_each_replica(name, torch.randint(V, (R, words, steps)), layers=layers)
+
+
+def reads_as_each_replica(name: str, symbols: Tensor, **given: Any) -> None:
     """In one call with all weights, as one at a time and as `vmap` has it; with its gradients."""
     kind = MODELS[name]
-    settings = kind.settings_class(readout_bias=bias, hidden=12)
+    settings = kind.settings_class(hidden=12, **given)
     models = [kind(settings, num_symbols=V, num_labels=C).double() for _ in range(R)]
-    assert isinstance(models[0], LinearModel) and models[0].reads_replicas
+    assert models[0].reads_replicas
     weights, _ = stack_module_state(list(models))
-    symbols = torch.randint(V, (R, B, T))
     apart = torch.stack([model(words) for model, words in zip(models, symbols, strict=True)])
 
     def run(weights: dict[str, Tensor], symbols: Tensor) -> Tensor:

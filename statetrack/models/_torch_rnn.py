@@ -37,6 +37,12 @@ class TorchRNNSettings(NetworkSettings):
         return Saturating(units=Size("hidden", self.hidden))
 
 
+def _places(symbols: Tensor) -> Tensor:
+    """The number of each position of words [B, T], or [R, B, T]."""
+    sizes = symbols.shape[-2:]
+    return torch.arange(sizes.numel(), device=symbols.device).view(sizes).expand(symbols.shape)
+
+
 class TorchRNN(RecurrentModel, WithBoxes):
     """Embedding, a recurrent network of torch.nn, linear readout; the first state is zero."""
 
@@ -67,11 +73,24 @@ class TorchRNN(RecurrentModel, WithBoxes):
         zeros = self.readout.weight.new_zeros(network.num_layers, num_words, network.hidden_size)
         return zeros if self.state_parts == 1 else (zeros, zeros)
 
+    @property
+    def reads_replicas(self) -> bool:
+        """Where loops compute it."""
+        weight = self.readout.weight
+        return kernel_for(self.settings.kernel, weight.device, weight.dtype) == "native"
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        """Logits [B, T, C] of int64 symbols [B, T]."""
+        return self._by_loops(symbols)[0] if self.reads_replicas else super().forward(symbols)
+
     def scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Logits [B, T, C] and the last state, after symbols [B, T]."""
-        weight = self.readout.weight
-        if kernel_for(self.settings.kernel, weight.device, weight.dtype) == "native":
-            return self._scan_by_loops(symbols, state)
+        if self.reads_replicas:
+            parts = state if isinstance(state, tuple) else (state,)
+            stacked = torch.stack([part for part in parts if isinstance(part, Tensor)], 2)
+            logits, after = self._by_loops(symbols, stacked)
+            last = torch.stack(after).unbind(2)
+            return logits, last if isinstance(state, tuple) else last[0]
         # in bfloat16 torch has no LSTM on CPUs without AVX-512
         outputs, state = in_full_precision(self.network.__call__)(self.embedding(symbols), state)
         return self.readout(outputs), state
@@ -81,28 +100,33 @@ class TorchRNN(RecurrentModel, WithBoxes):
         return self.kernel_on(device) == "native"
 
     @in_full_precision
-    def _scan_by_loops(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        """The same: the first layer's affine maps are computed once for each symbol."""
-        places = torch.arange(symbols.numel(), device=symbols.device).view(symbols.shape)
-        if self.num_symbols <= symbols.numel():
-            rows, inputs = symbols, self.embedding.weight
+    def _by_loops(
+        self, symbols: Tensor, state: Tensor | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Logits, and the last state of each layer, [B, parts, H]: by default after zeros.
+
+        A first state is [L, B, parts, H]. The first layer's affine maps are computed once for each
+        symbol. Symbols [R, B, T] are those of R replicas, with weights [R, ...].
+        """
+        embedding = self.embedding.weight
+        if self.num_symbols <= symbols.shape[-2:].numel():
+            rows, inputs = symbols, embedding
         else:
-            rows, inputs = places, self.embedding(symbols).flatten(0, 1)
-        parts = state if isinstance(state, tuple) else (state,)
-        before = torch.stack([part for part in parts if isinstance(part, Tensor)], 2)
+            rows, inputs = _places(symbols), native.rows_at(embedding, symbols).flatten(-3, -2)
         after = []
         for layer in range(self.network.num_layers):
             weight, recurrent, bias, more = self._maps(layer)
             apart = None
             if self.network_class is nn.GRU:  # its reset gate multiplies the bias of the new state
-                *joined, apart = more.chunk(3)
-                more = torch.cat([*joined, torch.zeros_like(apart)])
+                *joined, apart = more.chunk(3, -1)
+                more = torch.cat([*joined, torch.zeros_like(apart)], -1)
             table = linear_map(inputs, weight, bias + more, self.settings.kernel)
-            outputs, own = native.gated_network(table, rows, recurrent, apart, before[layer])
-            rows, inputs = places, outputs.flatten(0, 1)
+            first = None if state is None else state[layer]
+            outputs, own = native.gated_network(table, rows, recurrent, apart, first)
             after.append(own)
-        last = torch.stack(after).unbind(2)
-        return self.readout(outputs), last if isinstance(state, tuple) else last[0]
+            if layer + 1 < self.network.num_layers:
+                rows, inputs = _places(symbols), outputs.flatten(-3, -2)
+        return self.readout(outputs), after
 
     def _maps(self, layer: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The weights of a layer's input and of its h, and their biases."""

@@ -48,10 +48,12 @@ def gated_forward(
     """Outputs [R, W, T, H] of gates' arguments: rows [R, W, T] of a table [R, V, G H].
 
     Weights are [R, G H, H], biases [R, H] of a GRU's new state, and states [R, W, H], or h and c of
-    an LSTM, [R, W, 2, H]. Unless empty, kept are [R, W, T, 6, 5 or 1, padded H]: h, and of an LSTM
-    the gates and c, of a GRU the gates, the new state and what the reset gate multiplies.
+    an LSTM, [R, W, 2, H]; without a first one it is zero. Unless empty, kept are
+    [R, W, T, 6, 5 or 1, padded H]: h, and of an LSTM the gates and c, of a GRU the gates, the new
+    state and what the reset gate multiplies.
     """
     P = padded(H)
+    zero = outputs.dtype.type(0)
     parts, N = (2, 6) if G == 4 else (1, 5 if G == 3 else 1)
     panels, states, after, cells, sums = zeros(
         first, (G * P * H, GROUP * P, GROUP * P, GROUP * P, GROUP * G * P)
@@ -64,9 +66,13 @@ def gated_forward(
                 place = (lane * W + start + word) * parts * H
                 for i in spaced(0, H, LANES):
                     count = least(LANES, H - i)
-                    store(states, word * P + i, load_some(first, place + i, count))
-                    if G == 4:
-                        store(cells, word * P + i, load_some(first, place + H + i, count))
+                    state, cell = splat(zero), splat(zero)
+                    if exists(first):
+                        state = load_some(first, place + i, count)
+                        if G == 4:
+                            cell = load_some(first, place + H + i, count)
+                    store(states, word * P + i, state)
+                    store(cells, word * P + i, cell)
             for t in up_to(T):
                 for word in up_to(words):
                     place = (lane * V + at(rows, (lane * W + start + word) * T + t)) * G * H
@@ -78,9 +84,10 @@ def gated_forward(
                             else:
                                 argument = load_some(table, place + gate * H + i, count)
                             store(sums, own + gate * LANES, argument)
-                sizes = words, H, P // LANES * G
-                right = panels, 0, H * LANES, LANES
-                add_products((states, 0, P, 1), right, sizes, (sums, 0, G * P))
+                if t > 0 or exists(first):
+                    sizes = words, H, P // LANES * G
+                    right = panels, 0, H * LANES, LANES
+                    add_products((states, 0, P, 1), right, sizes, (sums, 0, G * P))
                 for word in up_to(words):
                     row = (lane * W + start + word) * T + t
                     for i in spaced(0, H, LANES):
@@ -189,9 +196,10 @@ def gated_backward(
                             expect(kept, ((row - 2) * N + each) * P + i)
                         wanted = load_some(by_outputs, row * H + i, count)
                         wanted = wanted + load(adjoints, place)
+                        state = splat(zero)
                         if t > 0:
                             state = load(kept, (row - 1) * N * P + i)
-                        else:
+                        elif exists(first):
                             state = load_some(
                                 first, (lane * W + start + word) * parts * H + i, count
                             )
@@ -200,9 +208,10 @@ def gated_backward(
                             memory = row * N * P + i
                             enter, forget = load(kept, memory + P), load(kept, memory + 2 * P)
                             new, opened = load(kept, memory + 3 * P), load(kept, memory + 4 * P)
+                            before = splat(zero)
                             if t > 0:
                                 before = load(kept, memory - P)
-                            else:
+                            elif exists(first):
                                 cell = (lane * W + start + word) * 2 * H + H + i
                                 before = load_some(first, cell, count)
                             shown = hyperbolic_tangent(load(kept, memory + 5 * P), first)
@@ -244,18 +253,19 @@ def gated_backward(
                                 store_some(
                                     by_table, argument + gate * H + i, count, summed + change
                                 )
-                for gate in up_to(G):
-                    left = found, held * stride + gate * P, stride, 1
-                    right = panels, gate * H * LANES, G * H * LANES, LANES
-                    add_products(left, right, (words, H, P // LANES), (adjoints, 0, P))
-                held += words
+                if t > 0 or exists(first):
+                    for gate in up_to(G):
+                        left = found, held * stride + gate * P, stride, 1
+                        right = panels, gate * H * LANES, G * H * LANES, LANES
+                        add_products(left, right, (words, H, P // LANES), (adjoints, 0, P))
+                    held += words
                 if held + words > several or t == 0:
                     for gate in up_to(G):
                         left, right = (found, gate * P, 1, stride), (befores, 0, LANES, width)
                         sizes = H, held, P // LANES
                         add_products(left, right, sizes, (grown, gate * H * P, P))
                     held = 0
-            for word in up_to(words):
+            for word in up_to(words if exists(first) else 0):
                 place = (lane * W + start + word) * parts * H
                 for i in spaced(0, H, LANES):
                     count = least(LANES, H - i)

@@ -12,8 +12,11 @@ from statetrack.ops.native.calls import Loop, Tensors, call, known, loops
 
 
 def rows_at(table: Tensor, symbols: Tensor) -> Tensor:
-    """The rows [..., D] of a table [V, D] at symbols [...]."""
-    return call(table, _ROWS, symbols.to(torch.int64), has_lanes=False)[0]
+    """The rows [..., D] of a table [V, D] at symbols [...].
+
+    Both may have an axis of R replicas first.
+    """
+    return call(table, _ROWS, symbols.to(torch.int64), has_lanes=table.dim() == 3)[0]
 
 
 def _forward(keep: bool, table: Tensor, symbols: Tensor) -> tuple[Tensor, ...]:

@@ -12,7 +12,7 @@ from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, known, 
 
 
 def gated_network(
-    table: Tensor, rows: Tensor, weights: Tensor, biases: Tensor | None, state: Tensor
+    table: Tensor, rows: Tensor, weights: Tensor, biases: Tensor | None, state: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """A layer of an LSTM, a GRU or an Elman network: outputs [B, T, H] and the last state.
 
@@ -25,9 +25,11 @@ def gated_network(
         G = 3:  r, z = sigmoid(.);  n = tanh(x_n + r (U_n h + b));  h' = (1 - z) n + z h,
                 with biases b [H] and states [B, 1, H]
         G = 1:  h' = tanh(.), with states [B, 1, H]
+
+    Without a state the first one is zero. All tensors may have an axis of R replicas first.
     """
     given = (rows.to(torch.int64), weights, biases, state)
-    outputs, last = call(table, _GATED, *given, has_lanes=False)
+    outputs, last = call(table, _GATED, *given, has_lanes=table.dim() == 3)
     return outputs, last
 
 
@@ -37,10 +39,11 @@ def _gated_forward(
     rows: Tensor,
     weights: Tensor,
     biases: Tensor | None,
-    state: Tensor,
+    state: Tensor | None,
 ) -> tuple[Tensor, ...]:
-    sizes = lanes, words, steps, _, units, gates = _gated_sizes(table, rows, state)
-    outputs, last = table.new_empty(lanes, words, steps, units), state.new_empty(state.shape)
+    sizes = lanes, words, steps, _, units, gates = _gated_sizes(table, rows, weights)
+    outputs = table.new_empty(lanes, words, steps, units)
+    last = table.new_empty(lanes, words, 2 if gates == 4 else 1, units)
     kept = table.new_empty(lanes, 0)
     if keep:
         width = loops("vectors").LANES
@@ -57,12 +60,12 @@ def _gated_backward(
     inputs: list[Tensor | None], kept: Tensor, by_outputs: Tensor | None, by_last: Tensor | None
 ) -> Tensors:
     table, rows, weights, biases, state = inputs
-    assert table is not None and rows is not None and weights is not None and state is not None
-    sizes = lanes, words, steps, _, units, _ = _gated_sizes(table, rows, state)
+    assert table is not None and rows is not None and weights is not None
+    sizes = lanes, words, steps, _, units, _ = _gated_sizes(table, rows, weights)
     by_outputs = or_zeros(by_outputs, (lanes, words, steps, units), table)
     by_table, by_weights = table.new_zeros(table.shape), weights.new_zeros(weights.shape)
     by_biases = None if biases is None else biases.new_zeros(biases.shape)
-    by_first = state.new_empty(state.shape)
+    by_first = None if state is None else state.new_empty(state.shape)
     given = contiguous(weights, state, kept, by_outputs, by_last)
     found = (by_table, by_weights, by_biases, by_first)
     arrays = contiguous(*found)
@@ -70,8 +73,8 @@ def _gated_backward(
     return by_table, None, by_weights, by_biases, by_first
 
 
-def _gated_sizes(table: Tensor, rows: Tensor, state: Tensor) -> tuple[int, ...]:
-    units = state.shape[-1]
+def _gated_sizes(table: Tensor, rows: Tensor, weights: Tensor) -> tuple[int, ...]:
+    units = weights.shape[-1]
     return *rows.shape, table.shape[1], units, table.shape[2] // units
 
 
