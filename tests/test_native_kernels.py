@@ -360,24 +360,31 @@ def gated_by_torch(gates: int, rows: Tensor) -> Function:
     """The equations of an LSTM (4 gates), a GRU (3) or an Elman network, one step a line."""
 
     def run(
-        table: Tensor, weights: Tensor, biases: Tensor | None, state: Tensor
+        inputs: Tensor,
+        weights: Tensor,
+        recurrent: Tensor,
+        bias: Tensor,
+        more: Tensor,
+        state: Tensor,
+        *readout: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        found = []
+        found, table = [], inputs @ weights.mT + bias
         for place in rows.unbind(1):
             read, hidden = table[place].chunk(gates, -1), state[:, 0]
-            remembered = (hidden @ weights.mT).chunk(gates, -1)
+            remembered = (hidden @ recurrent.mT + more).chunk(gates, -1)
             if gates == 4:
                 enter, forget, new, out = (x + y for x, y in zip(read, remembered, strict=True))
                 cell = forget.sigmoid() * state[:, 1] + enter.sigmoid() * new.tanh()
                 state = torch.stack([out.sigmoid() * cell.tanh(), cell], 1)
             elif gates == 3:
                 reset, keep = ((read[k] + remembered[k]).sigmoid() for k in range(2))
-                new = (read[2] + reset * (remembered[2] + biases)).tanh()
+                new = (read[2] + reset * remembered[2]).tanh()
                 state = ((1 - keep) * new + keep * hidden).unsqueeze(1)
             else:
                 state = (read[0] + remembered[0]).tanh().unsqueeze(1)
             found.append(state[:, 0])
-        return torch.stack(found, 1), state
+        outputs = torch.stack(found, 1)
+        return (outputs @ readout[0].mT + readout[1] if readout else outputs), state
 
     return run
 
@@ -387,23 +394,36 @@ def gated_by_torch(gates: int, rows: Tensor) -> Function:
     st.sampled_from([4, 3, 1]),
     st.tuples(st.sampled_from([1, 3, 4, 6, 17]), st.sampled_from([1, 2, 7, 19]), small, sizes),
     dtypes,
-    st.lists(st.booleans(), min_size=4, max_size=4),
+    st.lists(st.booleans(), min_size=8, max_size=8),
+    st.booleans(),
+    st.booleans(),
 )
-def test_gated_network(gates, shape, dtype, mapped) -> None:
+def test_gated_network(gates, shape, dtype, mapped, begins, reads) -> None:
+    """Without a first state as with zeros, and with a readout."""
     words, steps, symbols, size = shape
     rows = torch.randint(symbols, (words, steps))
+    first = torch.zeros(words, 2 if gates == 4 else 1, size, dtype=dtype)
     inputs = [
-        normal(symbols, gates * size, dtype=dtype),
+        normal(symbols, 5, dtype=dtype),
+        normal(gates * size, 5, dtype=dtype),
         normal(gates * size, size, dtype=dtype) / size**0.5,
-        normal(size, dtype=dtype) if gates == 3 else None,
-        normal(words, 2 if gates == 4 else 1, size, dtype=dtype),
+        normal(gates * size, dtype=dtype),
+        normal(gates * size, dtype=dtype),
+        *([] if begins else [normal(*first.shape, dtype=dtype)]),
+        *([normal(3, size, dtype=dtype), normal(3, dtype=dtype)] if reads else []),
     ]
 
-    def by_loop(table, weights, biases, state):
-        return native.gated_network(table, rows, weights, biases, state)
+    def by_torch(inputs, *given):
+        weights, others = given[:4], given[4:]
+        state, readout = (first, others) if begins else (others[0], others[1:])
+        return gated_by_torch(gates, rows)(inputs, *weights, state, *readout)
 
-    assert_same(gated_by_torch(gates, rows), by_loop, inputs)
-    assert_same_mapped(gated_by_torch(gates, rows), by_loop, inputs, mapped)
+    def by_loop(inputs, *given):
+        state, readout = (None, given[4:]) if begins else (given[4], given[5:])
+        return native.gated_network(inputs, rows, given[:4], state, readout or None)
+
+    assert_same(by_torch, by_loop, inputs)
+    assert_same_mapped(by_torch, by_loop, inputs, mapped[: len(inputs)])
 
 
 @few
@@ -463,7 +483,8 @@ def test_rows_that_a_table_does_not_have_are_refused(row) -> None:
     rows[1, 2] = row
     states, last = torch.zeros(2, 2, 5), torch.zeros(2, 5)
     with pytest.raises(IndexError, match="not in 0 to 3"):
-        native.gated_network(torch.zeros(4, 20), rows, torch.zeros(20, 5), None, states)
+        weights = torch.zeros(20, 5), torch.zeros(20, 5), torch.zeros(20), torch.zeros(20)
+        native.gated_network(torch.zeros(4, 5), rows, weights, states)
     with pytest.raises(IndexError, match="not in 0 to 3"):
         native.second_order_network(torch.zeros(4, 5, 5), torch.zeros(4, 5), rows, last)
     with pytest.raises(IndexError, match="not in 0 to 3"):

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from statetrack.algebra import Saturating, Size
 from statetrack.models._base import RecurrentModel, State, WithBoxes
-from statetrack.models._linear import Linear, compute_by, linear_map
+from statetrack.models._linear import Linear, compute_by
 from statetrack.models._settings import MOST_LAYERS, NetworkSettings
 from statetrack.ops import Box, boxes, in_full_precision, kernel_for, native
 from statetrack.settings import option
@@ -115,18 +115,14 @@ class TorchRNN(RecurrentModel, WithBoxes):
             rows, inputs = _places(symbols), native.rows_at(embedding, symbols).flatten(-3, -2)
         after = []
         for layer in range(self.network.num_layers):
-            weight, recurrent, bias, more = self._maps(layer)
-            apart = None
-            if self.network_class is nn.GRU:  # its reset gate multiplies the bias of the new state
-                *joined, apart = more.chunk(3, -1)
-                more = torch.cat([*joined, torch.zeros_like(apart)], -1)
-            table = linear_map(inputs, weight, bias + more, self.settings.kernel)
+            is_last = layer + 1 == self.network.num_layers
+            readout = (self.readout.weight, self.readout.bias) if is_last else None
             first = None if state is None else state[layer]
-            outputs, own = native.gated_network(table, rows, recurrent, apart, first)
+            outputs, own = native.gated_network(inputs, rows, self._maps(layer), first, readout)
             after.append(own)
-            if layer + 1 < self.network.num_layers:
+            if not is_last:
                 rows, inputs = _places(symbols), outputs.flatten(-3, -2)
-        return self.readout(outputs), after
+        return outputs, after
 
     def _maps(self, layer: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The weights of a layer's input and of its h, and their biases."""
