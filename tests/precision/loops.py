@@ -14,8 +14,8 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-import numba
 import numpy as np
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -24,6 +24,8 @@ from statetrack.models._delta import DeltaMixer
 from statetrack.models._rounded import RoundedMixer
 from statetrack.ops import BlockOperators, DenseOperators
 from statetrack.rounding import FORMATS, FloatFormat, Rounding
+
+numba = pytest.importorskip("numba")
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
