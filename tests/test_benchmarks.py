@@ -34,6 +34,8 @@ def _as_before() -> Iterator[None]:
 def test_program_prints_its_table(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    if name == "kernels":
+        pytest.importorskip("numba")
     main, words, part = SMALL[name]
     monkeypatch.setattr(sys, "argv", ["program", *words])
     main()
@@ -42,5 +44,6 @@ def test_program_prints_its_table(
 
 @pytest.mark.parametrize("name", authors.recurrences(None))
 def test_authors_recurrence_gives_the_same_numbers(name: str) -> None:
+    pytest.importorskip("numba")
     theirs, ours = authors.compare(authors.recurrences(None)[name](2, 32), rounds=1)
     assert min(theirs, ours) > 0

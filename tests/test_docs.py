@@ -168,6 +168,8 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_commands_of_a_page_run_and_print_what_it_shows(page, folder, capsys):
+    if page.name == "losses.md":
+        pytest.importorskip("numba")  # what a run that generalises a little has depends on rounding
     run_page(page, folder, capsys, passed_over=("not run", "slow"))
 
 

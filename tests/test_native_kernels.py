@@ -744,17 +744,38 @@ def test_gated_projections(leading, blocks, size, gates, dtype, mapped) -> None:
 
 
 @few
-@given(small, small, st.integers(1, 9), st.sampled_from([0, 1, 5, 16, 17, 33]), dtypes)
-def test_rows_of_symbols(words, steps, num_symbols, width, dtype) -> None:
-    numbers = torch.randint(num_symbols, (2, words, steps)).double()
-    table = normal(num_symbols, width, dtype=dtype)
+@given(
+    small,
+    small,
+    st.integers(1, 9),
+    st.sampled_from([0, 1, 5, 16, 17, 33]),
+    dtypes,
+    st.lists(st.booleans(), min_size=3, max_size=3),
+)
+def test_rows_of_symbols(words, steps, num_symbols, width, dtype, mapped) -> None:
+    """Of one table and of two, one of which is not of vectors."""
+    symbols = torch.randint(num_symbols, (words, steps))
+    tables = [normal(num_symbols, width, dtype=dtype), normal(num_symbols, 2, 3, dtype=dtype)]
 
-    def by(rows_at: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        return lambda table, numbers: rows_at(table, numbers.detach().long()) + 0 * numbers.sum()
+    def by_torch(*tables):
+        return tuple(table[symbols] for table in tables)
 
-    by_torch = by(lambda table, symbols: functional.embedding(symbols, table))
-    assert_same(by_torch, by(native.rows_at), [table, numbers])
-    assert_same_mapped(by_torch, by(native.rows_at), [table, numbers], [True, False])
+    def by_loop(*tables):
+        return native.rows_at_each(tables, symbols)
+
+    assert_same(by_torch, by_loop, tables)
+    assert_same_mapped(by_torch, by_loop, tables, mapped[:2])
+    assert_same(
+        lambda table: table[symbols], lambda table: native.rows_at(table, symbols), tables[:1]
+    )
+
+
+def test_rows_whose_gradient_nobody_asks_for_have_none() -> None:
+    tables = [torch.randn(3, 2, requires_grad=True) for _ in range(2)]
+    first, _ = native.rows_at_each(tables, torch.tensor([[0, 2]]))
+    first.sum().backward()
+    assert tables[1].grad is None
+    torch.testing.assert_close(tables[0].grad, torch.tensor([[1.0, 1], [0, 0], [1, 1]]))
 
 
 @pytest.mark.parametrize("symbol", [-1, 4])

@@ -133,10 +133,20 @@ def at_symbols(terms: Any, symbols: Tensor, kernel: KernelChoice = "torch") -> A
         return None
     if not isinstance(terms, Tensor):
         make = getattr(terms, "_make", tuple)
+        given = [part for part in terms if part is not None]
+        if all(isinstance(part, Tensor) and _by_loop(part, kernel) for part in given):
+            assert len({part.dtype for part in given}) == 1, "terms of one type"
+            found = iter(native.rows_at_each(given, symbols))
+            return make(None if part is None else next(found) for part in terms)
         return make(at_symbols(part, symbols, kernel) for part in terms)
     if terms.is_complex():
         return torch.view_as_complex(at_symbols(torch.view_as_real(terms), symbols, kernel))
-    table = terms if terms.dim() == 2 else terms.flatten(1)
-    by_loop = natively(kernel, table)
-    rows = native.rows_at(table, symbols) if by_loop else functional.embedding(symbols, table)
-    return rows if terms.dim() == 2 else rows.unflatten(-1, terms.shape[1:])
+    if _by_loop(terms, kernel):
+        return native.rows_at(terms, symbols)
+    rows = functional.embedding(symbols, terms.flatten(1))
+    return rows.unflatten(-1, terms.shape[1:])
+
+
+def _by_loop(terms: Tensor, kernel: KernelChoice) -> bool:
+    """Whether a loop takes the rows of a tensor: those of real numbers."""
+    return not terms.is_complex() and natively(kernel, terms)

@@ -17,11 +17,13 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
+import torch
 from typer.main import get_command
 
 import statetrack
 from statetrack.cli import app
 from statetrack.models import MODELS
+from statetrack.ops import native
 from statetrack.sources import KINDS
 from statetrack.spec import TASKS
 from tests.fuzz import mutations
@@ -215,7 +217,10 @@ class CommandLines:
 def import_all() -> None:
     """Import every module and load every task and model once, before processes are forked."""
     importlib.import_module("matplotlib.font_manager")  # starts a process to find fonts
+    no_loops = native.why_not(torch.device("cpu")) is not None
     for module in pkgutil.walk_packages(statetrack.__path__, "statetrack."):
+        if no_loops and module.name.startswith("statetrack.ops.loops."):
+            continue
         if not module.name.endswith("__main__") and ".standalone." not in module.name:  # programs
             importlib.import_module(module.name)
     for registry in (TASKS, MODELS, KINDS):

@@ -45,6 +45,7 @@ from statetrack.ops.native.norms import normalised_beside as normalised_beside
 from statetrack.ops.native.norms import unit_parts as unit_parts
 from statetrack.ops.native.rotations import rotated as rotated
 from statetrack.ops.native.rows_of_symbols import rows_at as rows_at
+from statetrack.ops.native.rows_of_symbols import rows_at_each as rows_at_each
 from statetrack.ops.native.rwkv_outputs import gated_heads as gated_heads
 from statetrack.ops.native.rwkv_terms import removing_terms as removing_terms
 from statetrack.ops.native.saturating import gated_network as gated_network
@@ -98,6 +99,7 @@ __all__ = [
     "replacing_attention",
     "rotated",
     "rows_at",
+    "rows_at_each",
     "scalar_lstm",
     "second_order_network",
     "selective_diagonal",
