@@ -1,7 +1,8 @@
 """Rows times a block-diagonal matrix, and the backward pass.
 
 Small blocks are joined to larger ones, with zeros between them, whose rows fill vectors: that takes
-more products than there are, and less time.
+more products than there are, and less time. Blocks of 4 x 4 need no zeros: a vector holds one row
+each of several blocks, and is multiplied by one of every four numbers.
 
 R replicas, M rows, n blocks, K inputs and J outputs of a block.
 """
@@ -12,10 +13,32 @@ from typing import Any
 
 from statetrack.ops.loops.compiling import loop, part
 from statetrack.ops.loops.counting import least, spaced, up_to
-from statetrack.ops.loops.memory import Array, at, beyond, empty, no_array, put, release, zeros
+from statetrack.ops.loops.memory import (
+    Array,
+    at,
+    beyond,
+    empty,
+    exists,
+    no_array,
+    put,
+    release,
+    zeros,
+)
 from statetrack.ops.loops.panels import pack_rows
 from statetrack.ops.loops.rows import BLOCK, GROUP, map_rows, outer_products
-from statetrack.ops.loops.vectors import LANES, padded
+from statetrack.ops.loops.vectors import (
+    LANES,
+    first_of_four,
+    last_of_four,
+    load,
+    load_some,
+    padded,
+    second_of_four,
+    splat,
+    store,
+    store_some,
+    third_of_four,
+)
 
 
 @part
@@ -23,6 +46,19 @@ def joined(n: int, K: int, J: int) -> int:
     """How many blocks are joined to one."""
     size = K if K > J else J
     return 1 if size >= LANES else least(n, LANES // size)
+
+
+@part
+def _in_fours(K: int, J: int) -> bool:
+    """Whether blocks are those of 4 x 4."""
+    return K == 4 and J == 4
+
+
+@part
+def _among_fours(block: int, row: int, column: int) -> int:
+    """Where a number of a block is in vectors of one row each of several blocks."""
+    together = LANES // 4
+    return (block // together * 4 + row) * LANES + block % together * 4 + column
 
 
 @part
@@ -39,6 +75,16 @@ def pack_blocks(
     """Blocks [n, K, J], or their transposes, joined and in panels; a matrix is room for one."""
     n, K, J = sizes
     together = joined(n, K, J)
+    if _in_fours(K, J):
+        for i in spaced(0, (n + together - 1) // together * 4 * LANES, LANES):
+            store(panels, i, splat(blocks.dtype.type(0)))
+        for block in up_to(n):
+            for k in up_to(4):
+                for j in up_to(4):
+                    row, column = (j, k) if turned else (k, j)
+                    number = at(blocks, place + (block * 4 + k) * 4 + j)
+                    put(panels, _among_fours(block, row, column), number)
+        return
     inputs, outputs = (J, K) if turned else (K, J)
     for block in spaced(0, n, together):
         count = least(together, n - block)
@@ -66,6 +112,19 @@ def map_blocks(rows: Any, sizes: Any, panels: Array, added: Any, found: Any, sum
     (numbers, place, stride), (others, other, apart) = rows, added
     (results, to, width), (M, n, K, J) = found, sizes
     together = joined(n, K, J)
+    if _in_fours(K, J):
+        for i in spaced(0, n * 4, LANES):
+            count, own = least(LANES, n * 4 - i), i * 4
+            first, second = load(panels, own), load(panels, own + LANES)
+            third, last = load(panels, own + 2 * LANES), load(panels, own + 3 * LANES)
+            for row in up_to(M):
+                number = load_some(numbers, place + row * stride + i, count)
+                result = first_of_four(number) * first + second_of_four(number) * second
+                result = result + third_of_four(number) * third + last_of_four(number) * last
+                if exists(others):
+                    result = result + load_some(others, other + row * apart + i, count)
+                store_some(results, to + row * width + i, count, result)
+        return
     for block in spaced(0, n, together):
         count = least(together, n - block)
         own, more = (numbers, place + block * K, stride), other + block * J
@@ -81,6 +140,23 @@ def grow_blocks(rows: Any, wanted: Any, sizes: Any, matrices: Array, room: Any) 
     """Add outer products of rows [M, n K] and rows [M, n J] to matrices of joined blocks."""
     (numbers, place, stride), (given, own, width), (M, n, K, J) = rows, wanted, sizes
     together = joined(n, K, J)
+    if _in_fours(K, J):
+        for i in spaced(0, n * 4, LANES):
+            count, to = least(LANES, n * 4 - i), i * 4
+            first, second = load(matrices, to), load(matrices, to + LANES)
+            third, last = load(matrices, to + 2 * LANES), load(matrices, to + 3 * LANES)
+            for row in up_to(M):
+                number = load_some(numbers, place + row * stride + i, count)
+                along = load_some(given, own + row * width + i, count)
+                first = first + first_of_four(number) * along
+                second = second + second_of_four(number) * along
+                third = third + third_of_four(number) * along
+                last = last + last_of_four(number) * along
+            store(matrices, to, first)
+            store(matrices, to + LANES, second)
+            store(matrices, to + 2 * LANES, third)
+            store(matrices, to + 3 * LANES, last)
+        return
     for block in spaced(0, n, together):
         count = least(together, n - block)
         left, right = (numbers, place + block * K, stride), (given, own + block * J, width)
@@ -93,6 +169,14 @@ def take_blocks(matrices: Array, sizes: Any, blocks: Array, place: int) -> None:
     """The blocks [n, K, J] of matrices of joined blocks, which become zeros."""
     n, K, J = sizes
     together = joined(n, K, J)
+    if _in_fours(K, J):
+        for block in up_to(n):
+            for k in up_to(4):
+                for j in up_to(4):
+                    own = _among_fours(block, k, j)
+                    put(blocks, place + (block * 4 + k) * 4 + j, at(matrices, own))
+                    put(matrices, own, matrices.dtype.type(0))
+        return
     for block in spaced(0, n, together):
         count, matrix = least(together, n - block), block * K * together * J
         for each in up_to(count):

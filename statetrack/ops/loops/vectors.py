@@ -145,6 +145,11 @@ doubled = _rearranged([lane // 2 for lane in range(LANES)])
 firsts = _rearranged([2 * lane % LANES for lane in range(LANES)])
 """Each of a vector's first numbers twice, and the first parts of pairs at the front."""
 
+first_of_four, second_of_four, third_of_four, last_of_four = (
+    _rearranged([lane - lane % 4 + place for lane in range(LANES)]) for place in range(4)
+)
+"""One of every four neighbours, in the place of all four."""
+
 
 @intrinsic
 def total(typing: Any, vector: Any) -> Any:
