@@ -69,6 +69,15 @@ def room_for_panels(n: int, K: int, J: int) -> int:
 
 
 @part
+def room_for_matrices(n: int, K: int, J: int) -> int:
+    """How many numbers the sums are that `grow_blocks` adds to."""
+    together = joined(n, K, J)
+    if _in_fours(K, J):
+        return (n + together - 1) // together * 4 * LANES
+    return (n + together - 1) * K * together * J
+
+
+@part
 def pack_blocks(
     blocks: Array, place: int, sizes: Any, turned: bool, matrix: Array, panels: Array
 ) -> None:
@@ -242,7 +251,7 @@ def block_backward(
             height * padded(width),
         ),
     )
-    (matrices,) = zeros(by_outputs, ((n + together - 1) * K * together * J,))
+    (matrices,) = zeros(by_outputs, (room_for_matrices(n, K, J),))
     for lane in up_to(R):
         pack_blocks(blocks, lane * n * K * J, (n, K, J), True, matrix, panels)
         for start in spaced(lane * M, lane * M + M, BLOCK):

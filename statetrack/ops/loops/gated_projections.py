@@ -14,6 +14,7 @@ from statetrack.ops.loops.block_diagonal import (
     joined,
     map_blocks,
     pack_blocks,
+    room_for_matrices,
     room_for_panels,
     take_blocks,
 )
@@ -115,7 +116,6 @@ def projections_backward(
     R, M, n, K, G = sizes
     E, together = n * K, joined(n, K, K)
     P, own, width = padded(E), room_for_panels(n, K, K), together * K
-    apart = (n + together - 1) * K * width
     matrix, panels, back, gate_panels, seen, wanted, sums, packed, grown = empty(
         by_mixed,
         (
@@ -130,7 +130,7 @@ def projections_backward(
             G * P + width * padded(width),
         ),
     )
-    (matrices,) = zeros(by_mixed, (apart,))
+    (matrices,) = zeros(by_mixed, (room_for_matrices(n, K, K),))
     for lane in up_to(R):
         place = lane * n * K * K
         for each in up_to(3):
