@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
+from torch.nn import functional
 
 from statetrack import MODELS
 from statetrack.ops import (
@@ -136,6 +137,17 @@ def test_a_population_of_saturating_networks_reads_as_each_replica(
     """Also where a word has fewer positions than there are symbols."""
     steps = T if words > 1 else V - 1
     reads_as_each_replica(name, torch.randint(V, (R, words, steps)), layers=layers)
+
+
+@pytest.mark.parametrize("name", ["rnn", "gru", "lstm"])
+def test_a_hook_on_the_readout_is_called(name: str) -> None:
+    model = MODELS[name](MODELS[name].settings_class(hidden=12), num_symbols=V, num_labels=C)
+    symbols, given = torch.randint(V, (B, T)), list[Tensor]()
+    alone = model(symbols)
+    model.readout.register_forward_hook(lambda _, inputs, __: given.append(inputs[0]))
+    torch.testing.assert_close(model(symbols), alone)
+    read = functional.linear(given[0], model.readout.weight, model.readout.bias)
+    torch.testing.assert_close(read, alone)
 
 
 def reads_as_each_replica(name: str, symbols: Tensor, **given: Any) -> None:

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from statetrack.algebra import Saturating, Size
-from statetrack.models._base import RecurrentModel, State, WithBoxes
-from statetrack.models._linear import Linear, compute_by
+from statetrack.models._base import RecurrentModel, State, WithBoxes, through
+from statetrack.models._linear import Linear, compute_by, is_watched
 from statetrack.models._settings import MOST_LAYERS, NetworkSettings
 from statetrack.ops import Box, boxes, in_full_precision, kernel_for, native
 from statetrack.settings import option
@@ -113,16 +113,17 @@ class TorchRNN(RecurrentModel, WithBoxes):
             rows, inputs = symbols, embedding
         else:
             rows, inputs = _places(symbols), native.rows_at(embedding, symbols).flatten(-3, -2)
-        after = []
+        after, apart = [], is_watched(self.readout)
         for layer in range(self.network.num_layers):
             is_last = layer + 1 == self.network.num_layers
-            readout = (self.readout.weight, self.readout.bias) if is_last else None
+            reads = is_last and not apart
+            readout = (self.readout.weight, self.readout.bias) if reads else None
             first = None if state is None else state[layer]
             outputs, own = native.gated_network(inputs, rows, self._maps(layer), first, readout)
             after.append(own)
             if not is_last:
                 rows, inputs = _places(symbols), outputs.flatten(-3, -2)
-        return outputs, after
+        return through(self.readout, outputs) if apart else outputs, after
 
     def _maps(self, layer: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The weights of a layer's input and of its h, and their biases."""
