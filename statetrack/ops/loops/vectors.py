@@ -350,6 +350,12 @@ def greater(typing: Any, left: Any, right: Any) -> Any:
 
 
 @part
+def zero_vector(array: Array) -> Any:
+    """Zeros, in the type of an array."""
+    return splat(array.dtype.type(0))
+
+
+@part
 def sigmoid(vector: Any, array: Array) -> Any:
     """1 / (1 + e^-x), in the type of an array."""
     one = array.dtype.type(1)

@@ -264,7 +264,7 @@ def _blocks_forward(
     logits = first.new_empty(lanes, words, steps, labels)
     last = first.new_empty(lanes, words, first.shape[-1])
     numbers = known(_numbers(symbols), num_symbols)
-    loops("by_symbol").blocks_forward(
+    loops("blocks_by_symbol").blocks_forward(
         numbers, *contiguous(blocks, first, readout), states, logits, last, sizes, size, turns,
         every, keep,
     )  # fmt: skip
@@ -286,5 +286,7 @@ def _blocks_backward(
         part.new_empty(part.shape) for part in (blocks, first, readout)
     ]
     arrays = contiguous(blocks, readout, states, by_logits, by_last)
-    loops("by_symbol").blocks_backward(_numbers(symbols), *arrays, *found, sizes, size, turns)
+    loops("blocks_by_symbol").blocks_backward(
+        _numbers(symbols), *arrays, *found, sizes, size, turns
+    )
     return by_first, by_blocks, None, by_readout
