@@ -37,20 +37,12 @@ def linear_map(
 ) -> Tensor:
     """W x + b, plus others, [..., N], of inputs x [..., K].
 
-    Of many by a loop, unless torch has threads. All may have an axis of R replicas first.
+    Of many by a loop, unless torch has threads.
     """
     if maps_by_loop(inputs, kernel):
         return native.linear(inputs, weight, bias, others)
-    of_rows = _of_replicas if weight.dim() == 3 else functional.linear
-    mapped: Tensor = of_rows(inputs, weight, bias)
-    return mapped if others is None else others + mapped
-
-
-def _of_replicas(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    rows = inputs.flatten(1, -2)
-    found = rows @ weight.mT if bias is None else bias.unsqueeze(1).baddbmm(rows, weight.mT)
-    mapped: Tensor = found.unflatten(1, inputs.shape[1:-1])
-    return mapped
+    outputs = functional.linear(inputs, weight, bias)
+    return outputs if others is None else others + outputs
 
 
 def linear_beside(

@@ -74,18 +74,22 @@ class TorchRNN(RecurrentModel, WithBoxes):
         return zeros if self.state_parts == 1 else (zeros, zeros)
 
     @property
-    def reads_replicas(self) -> bool:
-        """Where loops compute it."""
+    def _is_native(self) -> bool:
         weight = self.readout.weight
         return kernel_for(self.settings.kernel, weight.device, weight.dtype) == "native"
 
+    @property
+    def reads_replicas(self) -> bool:
+        """Where loops compute all of it: not a readout with a hook."""
+        return self._is_native and not is_watched(self.readout)
+
     def forward(self, symbols: Tensor) -> Tensor:
         """Logits [B, T, C] of int64 symbols [B, T]."""
-        return self._by_loops(symbols)[0] if self.reads_replicas else super().forward(symbols)
+        return self._by_loops(symbols)[0] if self._is_native else super().forward(symbols)
 
     def scan(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Logits [B, T, C] and the last state, after symbols [B, T]."""
-        if self.reads_replicas:
+        if self._is_native:
             parts = state if isinstance(state, tuple) else (state,)
             stacked = torch.stack([part for part in parts if isinstance(part, Tensor)], 2)
             logits, after = self._by_loops(symbols, stacked)

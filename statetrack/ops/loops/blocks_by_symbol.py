@@ -169,10 +169,10 @@ def blocks_backward(
     """The gradients, of all states."""
     G, B, T, V, C, N, F = sizes
     row, ends = b * padded(N), exists(by_last)
-    planes, weights, by_planes, by_weights, adjoint, summed = zeros(
-        states, (V * b * row, C * row, V * b * row, C * row, row, row)
+    planes, weights = zeros(states, (V * b * row, C * row))
+    gradient, wanted, by_planes, by_weights, adjoint, summed = empty(
+        states, (row, T * row, V * b * row, C * row, row, row)
     )
-    gradient, wanted = empty(states, (row, T * row))
     for lane in up_to(G):
         _spread_blocks(blocks, lane, V, N, b, turns, planes)
         _spread(readout, lane * C * N * b, C, N, b, weights)

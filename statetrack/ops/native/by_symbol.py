@@ -98,8 +98,8 @@ def _by_blocks(
     num_blocks, size, _ = kind
     assert first.shape[-1] == num_blocks * size, "blocks are [V, N, b, b], first [B, N b]"
     _check(symbols, first, readout)
-    check_normalise(normalise_every, None)
-    loop = Loop(partial(_blocks_forward, kind, normalise_every), partial(_blocks_backward, kind))
+    forward, backward = partial(_blocks_forward, kind), partial(_blocks_backward, kind)
+    loop = _loop(forward, backward, normalise_every)
     logits, last = call(first, loop, blocks, symbols, readout, has_lanes=first.dim() == 3)
     return logits, last
 

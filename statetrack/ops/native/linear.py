@@ -16,11 +16,8 @@ LEAST_ROWS = 256
 def linear(
     inputs: Tensor, weight: Tensor, bias: Tensor | None, others: Tensor | None = None
 ) -> Tensor:
-    """W x + b of rows x [..., K], with W [N, K] and b [N], plus others: [..., N].
-
-    All tensors may have an axis of R replicas first.
-    """
-    return call(inputs, _LINEAR, weight, bias, others, has_lanes=weight.dim() == 3)[0]
+    """W x + b of rows x [..., K], with W [N, K] and b [N], plus others: [..., N]."""
+    return call(inputs, _LINEAR, weight, bias, others, has_lanes=False)[0]
 
 
 def linear_beside(
