@@ -46,15 +46,8 @@ def attention_forward(
     outputs: Array,
     last: Array,
     kept: Array,
-    W: int,
-    T: int,
-    N: int,
-    M: int,
-    K: int,
+    sizes: Any,
     early: bool,
-    V: int,
-    G: int,
-    B: int,
     strides: Any,
 ) -> None:
     """S <- diag(a) S - p (S^T r)^T + k v^T, read as S^T q: outputs [W, T, N, V], the last state.
@@ -63,6 +56,7 @@ def attention_forward(
     Log-gates have G = K numbers a head, one or none. Removals r and replacements p [W, T, N, K] are
     empty where nothing is removed, as has to be the case with `early`.
     """
+    W, T, N, M, K, V, G, B = sizes
     zero = first.dtype.type(0)
     state, gates = empty(first, (K * LANES, K + LANES))
     ahead = least(T, CHUNK)
@@ -141,18 +135,12 @@ def attention_backward(
     by_removals: Array,
     by_replacements: Array,
     by_first: Array,
-    W: int,
-    T: int,
-    N: int,
-    M: int,
-    K: int,
+    sizes: Any,
     early: bool,
-    V: int,
-    G: int,
-    B: int,
     strides: Any,
 ) -> None:
     """The gradients, in two passes as those of the delta rule."""
+    W, T, N, M, K, V, G, _ = sizes
     gones, states, adjoint, gates = empty(
         kept, (T * padded(V), (CHUNK + 1) * V * LANES, (K + V) * LANES, K + LANES)
     )
@@ -169,64 +157,22 @@ def attention_backward(
             clear(by_replacements, word, head, until, T, N, K)
         for column in spaced(0, V, LANES):
             _attention_by_values(
-                queries,
-                keys,
-                log_gates,
-                removals,
-                replacements,
-                by_outputs,
-                by_last,
-                by_values,
-                by_first,
-                gones,
-                adjoint,
-                gates,
-                word,
-                head,
-                column,
-                T,
-                until,
-                N,
-                M,
-                K,
+                (queries, keys, log_gates, removals, replacements),
+                (by_outputs, by_last, by_values, by_first),
+                (gones, adjoint, gates),
+                (word, head, column, until),
+                sizes,
                 early,
-                V,
-                G,
                 strides,
             )
         for first in spaced(0, K, LANES):
             _attention_by_keys(
-                queries,
-                keys,
-                values,
-                log_gates,
-                removals,
-                replacements,
-                initial,
-                kept,
-                by_outputs,
-                by_last,
-                by_queries,
-                by_keys,
-                by_gates,
-                by_removals,
-                by_replacements,
-                gones,
-                adjoint,
-                states,
-                word,
-                head,
-                first,
-                W,
-                T,
-                until,
-                N,
-                M,
-                K,
+                (queries, keys, values, log_gates, removals, replacements, initial, kept),
+                (by_outputs, by_last, by_queries, by_keys, by_gates, by_removals, by_replacements),
+                (gones, adjoint, states),
+                (word, head, first, until),
+                sizes,
                 early,
-                V,
-                G,
-                B,
                 strides,
             )
     release(gones)
@@ -234,31 +180,13 @@ def attention_backward(
 
 @part
 def _attention_by_values(
-    queries: Array,
-    keys: Array,
-    log_gates: Array,
-    removals: Array,
-    replacements: Array,
-    by_outputs: Array,
-    by_last: Array,
-    by_values: Array,
-    by_first: Array,
-    gones: Array,
-    adjoint: Array,
-    gates: Array,
-    word: int,
-    head: int,
-    column: int,
-    T: int,
-    until: int,
-    N: int,
-    M: int,
-    K: int,
-    early: bool,
-    V: int,
-    G: int,
-    strides: Any,
+    given: Any, gradients: Any, memory: Any, places: Any, sizes: Any, early: bool, strides: Any
 ) -> None:
+    queries, keys, log_gates, removals, replacements = given
+    by_outputs, by_last, by_values, by_first = gradients
+    gones, adjoint, gates = memory
+    word, head, column, until = places
+    _, T, N, M, K, V, G, _ = sizes
     zero = adjoint.dtype.type(0)
     count = least(LANES, V - column)
     own = (word * N + head) * K * V + column
@@ -311,39 +239,13 @@ def _attention_by_values(
 
 @part
 def _attention_by_keys(
-    queries: Array,
-    keys: Array,
-    values: Array,
-    log_gates: Array,
-    removals: Array,
-    replacements: Array,
-    initial: Array,
-    kept: Array,
-    by_outputs: Array,
-    by_last: Array,
-    by_queries: Array,
-    by_keys: Array,
-    by_gates: Array,
-    by_removals: Array,
-    by_replacements: Array,
-    gones: Array,
-    adjoint: Array,
-    states: Array,
-    word: int,
-    head: int,
-    first: int,
-    W: int,
-    T: int,
-    until: int,
-    N: int,
-    M: int,
-    K: int,
-    early: bool,
-    V: int,
-    G: int,
-    B: int,
-    strides: Any,
+    given: Any, gradients: Any, memory: Any, places: Any, sizes: Any, early: bool, strides: Any
 ) -> None:
+    queries, keys, values, log_gates, removals, replacements, initial, kept = given
+    by_outputs, by_last, by_queries, by_keys, by_gates, by_removals, by_replacements = gradients
+    gones, adjoint, states = memory
+    word, head, first, until = places
+    W, T, N, M, K, V, G, B = sizes
     zero = kept.dtype.type(0)
     count = least(LANES, K - first)
     own, size = word * N + head, V * LANES

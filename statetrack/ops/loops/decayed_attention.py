@@ -90,44 +90,31 @@ def _decays(
 
 
 @part
-def _scaled(
-    rows: Array,
-    place: int,
-    stride: int,
-    factors: Array,
-    first: int,
-    length: int,
-    size: int,
-    found: Array,
-) -> None:
-    """Rows [length, size] times factors, from the start of `found`, whose rows are padded."""
+def _scaled(rows: Any, factors: Any, sizes: Any, found: Array) -> None:
+    """Rows [length, size] times factors, from the start of `found`, whose rows are padded.
+
+    Rows are an array, a place and a stride, factors an array and a place.
+    """
+    (numbers, place, stride), (factors, first), (length, size) = rows, factors, sizes
     for t in up_to(length):
         factor = at(factors, first + t)
         for i in spaced(0, size, LANES):
-            part = load_some(rows, place + t * stride + i, least(LANES, size - i))
+            part = load_some(numbers, place + t * stride + i, least(LANES, size - i))
             store(found, t * padded(size) + i, factor * part)
 
 
 @part
-def _add_scaled(
-    rows: Array,
-    factors: Array,
-    first: int,
-    length: int,
-    width: int,
-    size: int,
-    found: Array,
-    own: int,
-    own_stride: int,
-) -> None:
-    """Rows [length, size] of a width times factors, added to rows of `found`."""
+def _add_scaled(rows: Any, factors: Any, sizes: Any, found: Any) -> None:
+    """Rows [length, size], an array and a width, times factors, added to rows that are found."""
+    (numbers, width), (factors, first), (length, size) = rows, factors, sizes
+    results, own, own_stride = found
     for t in up_to(length):
         factor = at(factors, first + t)
         for i in spaced(0, size, LANES):
             count = least(LANES, size - i)
             to = own + t * own_stride + i
-            part = load_some(found, to, count) + factor * load(rows, t * width + i)
-            store_some(found, to, count, part)
+            part = load_some(results, to, count) + factor * load(numbers, t * width + i)
+            store_some(results, to, count, part)
 
 
 @part
@@ -156,15 +143,7 @@ def decayed_forward(
     outputs: Array,
     last: Array,
     kept: Array,
-    W: int,
-    T: int,
-    N: int,
-    M: int,
-    K: int,
-    U: int,
-    V: int,
-    G: int,
-    B: int,
+    sizes: Any,
     strides: Any,
 ) -> None:
     """Outputs [W, T, N, V], the last state [W, N, K, V] and the states before chunks.
@@ -173,6 +152,7 @@ def decayed_forward(
     which repeat. What is written has weights w [W, T, N], unless they are empty. Of the sequences
     the row (w, t) starts at (w T + t) times its stride.
     """
+    W, T, N, M, K, U, V, G, B = sizes
     P, Q = padded(V), padded(K)
     state, turned_keys, scores, weights, plain, decays, since, read, decayed, square = zeros(
         first,
@@ -248,10 +228,10 @@ def decayed_forward(
                         ALL,
                         False,
                     )
-                    _add_scaled(read, since, 0, length, P, V, outputs, output, N * V)
+                    _add_scaled((read, P), (since, 0), (length, V), (outputs, output, N * V))
                 if exists(last) or start + length < T:
                     end = (length - 1) * LANES
-                    _scaled(keys, key, strides[1], decays, end, length, K, decayed)
+                    _scaled((keys, key, strides[1]), (decays, end), (length, K), decayed)
                     if held:
                         factor = at(since, length - 1)
                         for i in spaced(head * K * P, (head + 1) * K * P, LANES):
@@ -292,21 +272,14 @@ def decayed_backward(
     by_gates: Array,
     by_writes: Array,
     by_first: Array,
-    W: int,
-    T: int,
-    N: int,
-    M: int,
-    K: int,
-    U: int,
-    V: int,
-    G: int,
-    B: int,
+    sizes: Any,
     strides: Any,
 ) -> None:
     """The gradients of those of the outputs and, unless empty, of the last state.
 
     A gate's gradient is the sum over all pairs of positions that it stands between.
     """
+    W, T, N, M, K, U, V, G, B = sizes
     P, Q, zero = padded(V), padded(K), by_outputs.dtype.type(0)
     (
         adjoint,
@@ -462,7 +435,9 @@ def decayed_backward(
                         ALL,
                         False,
                     )
-                    _add_scaled(by_value, decays, end, length, P, U, by_values, to_value, N * U)
+                    _add_scaled(
+                        (by_value, P), (decays, end), (length, U), (by_values, to_value, N * U)
+                    )
                     multiply(
                         (values, value, strides[2], 1),
                         (turned_adjoint, head * V * Q, Q),
@@ -476,9 +451,9 @@ def decayed_backward(
                             by_norm = load(turned_adjoint, (head * V + U) * Q + i)
                             for t in up_to(length):
                                 store(by_key, t * Q + i, load(by_key, t * Q + i) + by_norm)
-                    _add_scaled(by_key, decays, end, length, Q, K, by_keys, to_query, M * K)
+                    _add_scaled((by_key, Q), (decays, end), (length, K), (by_keys, to_query, M * K))
                 if held or needed:
-                    _scaled(by_outputs, output, N * V, since, 0, length, V, wanted)
+                    _scaled((by_outputs, output, N * V), (since, 0), (length, V), wanted)
                 if held:
                     if start > 0:
                         place = kept_place(word * N + head, start, T, K, V)

@@ -45,14 +45,7 @@ def delta_forward(
     outputs: Array,
     last: Array,
     kept: Array,
-    W: int,
-    T: int,
-    N: int,
-    n: int,
-    K: int,
-    V: int,
-    G: int,
-    B: int,
+    sizes: Any,
     strides: Any,
 ) -> None:
     """Outputs [W, T, N, V] and, unless empty, the last state [W, N, K, V] and what is kept.
@@ -61,6 +54,7 @@ def delta_forward(
     the errors. Of the sequences the row (w, t) starts at (w T + t) times its stride. `log_gates`
     have G = K numbers a head, one or none.
     """
+    W, T, N, n, K, V, G, B = sizes
     state, gates = empty(first, (K * LANES, K + LANES))
     ahead = least(T, CHUNK)
     for word in up_to(W):
@@ -130,14 +124,7 @@ def delta_backward(
     by_betas: Array,
     by_gates: Array,
     by_first: Array,
-    W: int,
-    T: int,
-    N: int,
-    n: int,
-    K: int,
-    V: int,
-    G: int,
-    B: int,
+    sizes: Any,
     strides: Any,
 ) -> None:
     """The gradients, those by gates added to zeros, of the gradients of outputs and last state.
@@ -146,6 +133,7 @@ def delta_backward(
     those of queries and keys, with rows as lanes, of states that are computed anew in each chunk.
     So no sum is over lanes.
     """
+    W, T, N, n, K, V, _, _ = sizes
     alongs, states, adjoint, gates = empty(
         kept, (T * n * padded(V), (CHUNK * (n + 1) + 1) * V * LANES, (K + V) * LANES, K + LANES)
     )
@@ -154,27 +142,11 @@ def delta_backward(
         until = num_wanted(by_outputs, by_last, word, head, T, N, V)
         for column in spaced(0, V, LANES):
             _delta_by_values(
-                queries,
-                keys,
-                betas,
-                log_gates,
-                by_outputs,
-                by_last,
-                by_values,
-                by_first,
-                alongs,
-                adjoint,
-                gates,
-                word,
-                head,
-                column,
-                T,
-                until,
-                N,
-                n,
-                K,
-                V,
-                G,
+                (queries, keys, betas, log_gates),
+                (by_outputs, by_last, by_values, by_first),
+                (alongs, adjoint, gates),
+                (word, head, column, until),
+                sizes,
                 strides,
             )
         for t in up_to(until * n):
@@ -186,32 +158,11 @@ def delta_backward(
             put(by_betas, (word * T * n + t) * N + head, total(found))
         for first in spaced(0, K, LANES):
             _delta_by_keys(
-                queries,
-                keys,
-                betas,
-                log_gates,
-                initial,
-                kept,
-                by_outputs,
-                by_last,
-                by_queries,
-                by_keys,
-                by_gates,
-                alongs,
-                adjoint,
-                states,
-                word,
-                head,
-                first,
-                W,
-                T,
-                until,
-                N,
-                n,
-                K,
-                V,
-                G,
-                B,
+                (queries, keys, betas, log_gates, initial, kept),
+                (by_outputs, by_last, by_queries, by_keys, by_gates),
+                (alongs, adjoint, states),
+                (word, head, first, until),
+                sizes,
                 strides,
             )
     release(alongs)
@@ -219,29 +170,13 @@ def delta_backward(
 
 @part
 def _delta_by_values(
-    queries: Array,
-    keys: Array,
-    betas: Array,
-    log_gates: Array,
-    by_outputs: Array,
-    by_last: Array,
-    by_values: Array,
-    by_first: Array,
-    alongs: Array,
-    adjoint: Array,
-    gates: Array,
-    word: int,
-    head: int,
-    column: int,
-    T: int,
-    until: int,
-    N: int,
-    n: int,
-    K: int,
-    V: int,
-    G: int,
-    strides: Any,
+    given: Any, gradients: Any, memory: Any, places: Any, sizes: Any, strides: Any
 ) -> None:
+    queries, keys, betas, log_gates = given
+    by_outputs, by_last, by_values, by_first = gradients
+    alongs, adjoint, gates = memory
+    word, head, column, until = places
+    _, T, N, n, K, V, G, _ = sizes
     zero = adjoint.dtype.type(0)
     count = least(LANES, V - column)
     own = (word * N + head) * K * V + column
@@ -294,34 +229,13 @@ def _delta_by_values(
 
 @part
 def _delta_by_keys(
-    queries: Array,
-    keys: Array,
-    betas: Array,
-    log_gates: Array,
-    initial: Array,
-    kept: Array,
-    by_outputs: Array,
-    by_last: Array,
-    by_queries: Array,
-    by_keys: Array,
-    by_gates: Array,
-    alongs: Array,
-    adjoint: Array,
-    states: Array,
-    word: int,
-    head: int,
-    first: int,
-    W: int,
-    T: int,
-    until: int,
-    N: int,
-    n: int,
-    K: int,
-    V: int,
-    G: int,
-    B: int,
-    strides: Any,
+    given: Any, gradients: Any, memory: Any, places: Any, sizes: Any, strides: Any
 ) -> None:
+    queries, keys, betas, log_gates, initial, kept = given
+    by_outputs, by_last, by_queries, by_keys, by_gates = gradients
+    alongs, adjoint, states = memory
+    word, head, first, until = places
+    W, T, N, n, K, V, G, B = sizes
     zero = kept.dtype.type(0)
     count = least(LANES, K - first)
     own, size = word * N + head, V * LANES

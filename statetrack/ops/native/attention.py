@@ -84,11 +84,6 @@ def _decayed_sizes(ones: int, sequences: Sequence[Tensor | None]) -> tuple[int, 
     return *sizes, size, size + ones, 0 if sequences[3] is None else 1
 
 
-def _plain_sizes(early: bool, sequences: Sequence[Tensor | None]) -> tuple[int, ...]:
-    *sizes, size, num_gates = _attention_sizes(sequences)
-    return *sizes, early, size, num_gates
-
-
 def _attention_sizes(sequences: Sequence[Tensor | None]) -> tuple[int, ...]:
     keys, values, gates = sequences[1:4]
     assert keys is not None and values is not None
@@ -103,7 +98,9 @@ def _rows_removed(sequences: Sequence[Tensor | None]) -> int:
 
 
 _ATTENTION, _BEFORE = (
-    matrix_loop("attention", "attention", partial(_plain_sizes, early), _rows_removed, adds=False)
+    matrix_loop(
+        "attention", "attention", _attention_sizes, _rows_removed, flags=(early,), adds=False
+    )
     for early in (False, True)
 )
 _DECAYED, _SUMMED = (

@@ -58,13 +58,14 @@ def matrix_loop(
     sizes_of: Callable[[Sequence[Tensor | None]], tuple[int, ...]],
     corrections_of: Callable[[Sequence[Tensor | None]], int],
     *,
+    flags: tuple[bool, ...] = (),
     adds: bool = True,
 ) -> Loop:
     """The loop `name` of a family, over states [W, N, K, V] and some sequences [W, T, ...].
 
     Sizes of sequences are W, T and N, then what the loop takes, of which the last but one is V;
-    corrections are rows [V] of each head that the backward pass needs. With `adds` that pass adds
-    to gradients, which begin as zeros.
+    flags follow them. Corrections are rows [V] of each head that the backward pass needs. With
+    `adds` that pass adds to gradients, which begin as zeros.
     """
 
     def forward(keep: bool, state: Tensor, *sequences: Tensor | None) -> tuple[Tensor, ...]:
@@ -76,7 +77,7 @@ def matrix_loop(
         given, strides = rows_of_each(*sequences)
         arrays = contiguous(state, outputs, room, kept)
         run = getattr(loops(family), f"{name}_forward")
-        run(*given, *arrays, *sizes, len(state), strides)
+        run(*given, *arrays, (*sizes, len(state)), *flags, strides)
         return outputs, last, kept
 
     def backward(
@@ -96,7 +97,7 @@ def matrix_loop(
         tensors = (state, kept, by_outputs, by_last, *found, by_first)
         arrays = contiguous(*tensors)
         run = getattr(loops(family), f"{name}_backward")
-        run(*given, *arrays, *sizes, len(state), strides)
+        run(*given, *arrays, (*sizes, len(state)), *flags, strides)
         return by_first, *found
 
     return Loop(forward, backward, repeats=True)
