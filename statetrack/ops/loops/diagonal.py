@@ -36,13 +36,12 @@ def diagonal_forward(
     first: Array,
     outputs: Array,
     last: Array,
-    W: int,
-    T: int,
-    D: int,
+    sizes: Any,
     paired: bool,
     strides: Any,
 ) -> None:
     """The states h <- a * h + u [W, T, D]; with `paired`, of complex numbers."""
+    W, T, D = sizes
     signs = alternating(outputs.dtype.type(-1))
     for word in up_to(W):
         for channel in spaced(0, D, LANES):
@@ -67,13 +66,12 @@ def diagonal_backward(
     by_gains: Array,
     by_inputs: Array,
     by_first: Array,
-    W: int,
-    T: int,
-    D: int,
+    sizes: Any,
     paired: bool,
     strides: Any,
 ) -> None:
     """The gradients, of the states of all positions."""
+    W, T, D = sizes
     signs = alternating(states.dtype.type(1))
     for word in up_to(W):
         for channel in spaced(0, D, LANES):

@@ -5,6 +5,8 @@ R replicas, W words, T time, N heads, K rows of a state, P columns, which are th
 
 from __future__ import annotations
 
+from typing import Any
+
 from statetrack.ops.loops.compiling import loop, part
 from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.memory import Array, at, exists, put, release, zeros
@@ -53,18 +55,14 @@ def matrix_network_forward(
     outputs: Array,
     last: Array,
     kept: Array,
-    R: int,
-    W: int,
-    T: int,
-    N: int,
-    K: int,
-    P: int,
+    sizes: Any,
 ) -> None:
     """Outputs [R, W, T, N, P] of queries and keys [..., K], values [..., P] and gates [R, W, T, N].
 
     Weights are [R, N, P, P], states [R, W, N, K, P]. Unless empty, kept are the states before the
     first and after each position, then the tanh of each: [R, W, N, 2 T + 1, K, padded P].
     """
+    R, W, T, N, K, P = sizes
     Q = padded(P)
     panels, state, sums = zeros(first, (P * Q, K * Q, K * Q))
     one = first.dtype.type(1)
@@ -120,17 +118,13 @@ def matrix_network_backward(
     by_forget: Array,
     by_weights: Array,
     by_first: Array,
-    R: int,
-    W: int,
-    T: int,
-    N: int,
-    K: int,
-    P: int,
+    sizes: Any,
 ) -> None:
     """Gradients of what the forward pass reads, from those of its outputs and last states.
 
     Those by queries, keys and weights begin as zeros; there may be none of last states.
     """
+    R, W, T, N, K, P = sizes
     Q = padded(P)
     panels, by_state, by_sums, grown = zeros(kept, (P * Q, K * Q, K * Q, P * Q))
     one = kept.dtype.type(1)

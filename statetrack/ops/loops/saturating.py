@@ -38,12 +38,7 @@ def gated_forward(
     outputs: Array,
     last: Array,
     kept: Array,
-    R: int,
-    W: int,
-    T: int,
-    V: int,
-    H: int,
-    G: int,
+    sizes: Any,
 ) -> None:
     """Outputs [R, W, T, H] of gates' arguments: rows [R, W, T] of a table [R, V, G H].
 
@@ -52,6 +47,7 @@ def gated_forward(
     [R, W, T, 6, 5 or 1, padded H]: h, and of an LSTM the gates and c, of a GRU the gates, the new
     state and what the reset gate multiplies.
     """
+    R, W, T, V, H, G = sizes
     P = padded(H)
     zero = outputs.dtype.type(0)
     parts, N = (2, 6) if G == 4 else (1, 5 if G == 3 else 1)
@@ -85,9 +81,9 @@ def gated_forward(
                                 argument = load_some(table, place + gate * H + i, count)
                             store(sums, own + gate * LANES, argument)
                 if t > 0 or exists(first):
-                    sizes = words, H, P // LANES * G
+                    shape = words, H, P // LANES * G
                     right = panels, 0, H * LANES, LANES
-                    add_products((states, 0, P, 1), right, sizes, (sums, 0, G * P))
+                    add_products((states, 0, P, 1), right, shape, (sums, 0, G * P))
                 for word in up_to(words):
                     row = (lane * W + start + word) * T + t
                     for i in spaced(0, H, LANES):
@@ -153,14 +149,10 @@ def gated_backward(
     by_weights: Array,
     by_biases: Array,
     by_first: Array,
-    R: int,
-    W: int,
-    T: int,
-    V: int,
-    H: int,
-    G: int,
+    sizes: Any,
 ) -> None:
     """The gradients; those by tables, weights and biases are added to zeros."""
+    R, W, T, V, H, G = sizes
     P = padded(H)
     zero, one = first.dtype.type(0), first.dtype.type(1)
     parts, N = (2, 6) if G == 4 else (1, 5 if G == 3 else 1)
@@ -262,8 +254,8 @@ def gated_backward(
                 if held + words > several or t == 0:
                     for gate in up_to(G):
                         left, right = (found, gate * P, 1, stride), (befores, 0, LANES, width)
-                        sizes = H, held, P // LANES
-                        add_products(left, right, sizes, (grown, gate * H * P, P))
+                        shape = H, held, P // LANES
+                        add_products(left, right, shape, (grown, gate * H * P, P))
                     held = 0
             for word in up_to(words if exists(first) else 0):
                 place = (lane * W + start + word) * parts * H
@@ -286,13 +278,10 @@ def second_order_forward(
     first: Array,
     outputs: Array,
     last: Array,
-    R: int,
-    W: int,
-    T: int,
-    V: int,
-    H: int,
+    sizes: Any,
 ) -> None:
     """States [R, W, T, H] of symbols [R, W, T], with matrices [R, V, H, H] and biases [R, V, H]."""
+    R, W, T, V, H = sizes
     P = padded(H)
     panels, state, sums = zeros(first, (V * P * H, P, P))
     for lane in up_to(R):
@@ -327,13 +316,10 @@ def second_order_backward(
     by_matrices: Array,
     by_biases: Array,
     by_first: Array,
-    R: int,
-    W: int,
-    T: int,
-    V: int,
-    H: int,
+    sizes: Any,
 ) -> None:
     """The gradients; those by matrices and biases are added to zeros."""
+    R, W, T, V, H = sizes
     P = padded(H)
     zero, one = first.dtype.type(0), first.dtype.type(1)
     adjoint, found, before = zeros(first, (P, P, P))

@@ -38,11 +38,7 @@ def slstm_forward(
     outputs: Array,
     last: Array,
     kept: Array,
-    R: int,
-    W: int,
-    T: int,
-    N: int,
-    S: int,
+    sizes: Any,
     sigmoidal: bool,
     strides: Any,
 ) -> None:
@@ -52,6 +48,7 @@ def slstm_forward(
     states c, n, h and m are [R, W, N, 4, S]. Unless empty, kept are the gates' arguments, c, n, h
     and m at all positions, [R, W, T, N, 8, padded S].
     """
+    R, W, T, N, S = sizes
     P = padded(S)
     panels, state, after, sums = zeros(first, (4 * P * S, GROUP * 4 * P, GROUP * P, GROUP * 4 * P))
     for number in up_to(R * N):
@@ -143,17 +140,14 @@ def slstm_backward(
     by_biases: Array,
     by_recurrent: Array,
     by_first: Array,
-    R: int,
-    W: int,
-    T: int,
-    N: int,
-    S: int,
+    sizes: Any,
     sigmoidal: bool,
 ) -> None:
     """The gradients; those by biases and weights are added to zeros.
 
     m has no gradient: h does not depend on it.
     """
+    R, W, T, N, S = sizes
     P = padded(S)
     zero, one = first.dtype.type(0), first.dtype.type(1)
     stride, width = 4 * P + LANES, P + LANES  # no multiples of a power of two, for the caches

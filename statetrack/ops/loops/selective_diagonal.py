@@ -45,11 +45,7 @@ def selective_forward(
     outputs: Array,
     last: Array,
     kept: Array,
-    R: int,
-    W: int,
-    T: int,
-    E: int,
-    N: int,
+    sizes: Any,
     signed: bool,
     strides: Any,
 ) -> None:
@@ -58,6 +54,7 @@ def selective_forward(
     The rates A are [R, N, E], states [R, W, N, E], and B and C [R, W, T, N]. Unless empty, `kept`
     gets the states before chunks, [R, W, chunks, blocks, N, LANES].
     """
+    R, W, T, E, N = sizes
     zero = first.dtype.type(0)
     (state,) = empty(first, (N * LANES,))
     chunks, blocks = -(-T // CHUNK), -(-E // LANES)
@@ -106,15 +103,12 @@ def selective_backward(
     by_readings: Array,
     by_rates: Array,
     by_first: Array,
-    R: int,
-    W: int,
-    T: int,
-    E: int,
-    N: int,
+    sizes: Any,
     signed: bool,
     strides: Any,
 ) -> None:
     """The gradients; that by the rates is added to zeros."""
+    R, W, T, E, N = sizes
     zero = kept.dtype.type(0)
     size = N * LANES
     chunks, blocks = -(-T // CHUNK), -(-E // LANES)

@@ -55,10 +55,7 @@ def wkv_forward(
     outputs: Array,
     last_sums: Array,
     last_exponents: Array,
-    R: int,
-    W: int,
-    T: int,
-    D: int,
+    sizes: Any,
     strides: Any,
 ) -> None:
     """Averages (a + e^(u + k) v) / (b + e^(u + k)) times sigmoids of gates, rows [R, W, T, D].
@@ -66,6 +63,7 @@ def wkv_forward(
     Then a <- e^w a + e^k v and b <- e^w b + e^k, with log-decays w and bonuses u [R, D]. Sums a and
     b are [R, W, 2, D], divided by e^m, with exponents m [R, W, D]; the last ones may be wanted.
     """
+    R, W, T, D = sizes
     for word in up_to(R * W):
         for i in spaced(0, D, LANES):
             count, lane = least(LANES, D - i), word // W * D + i
@@ -105,13 +103,11 @@ def wkv_backward(
     by_log_decays: Array,
     by_bonuses: Array,
     by_sums: Array,
-    R: int,
-    W: int,
-    T: int,
-    D: int,
+    sizes: Any,
     strides: Any,
 ) -> None:
     """The gradients; those by log-decays and bonuses are added to zeros. None is by exponents."""
+    R, W, T, D = sizes
     zero, one = keys.dtype.type(0), keys.dtype.type(1)
     (states,) = empty(keys, (3 * T * LANES,))
     for word in up_to(R * W):

@@ -48,7 +48,7 @@ def _diagonal_forward(
     outputs, last = inputs.new_empty(inputs.shape), state.new_empty(state.shape)
     given, strides = rows_of_each(gains, inputs)
     arrays = contiguous(state, outputs, last)
-    loops("diagonal").diagonal_forward(*given, *arrays, *inputs.shape, paired, strides)
+    loops("diagonal").diagonal_forward(*given, *arrays, inputs.shape, paired, strides)
     return outputs, last, state.new_empty(len(state), 0)
 
 
@@ -67,7 +67,7 @@ def _diagonal_backward(
     numbers, strides = rows_of_each(gains)
     tensors = (states, state, by_outputs, by_last, by_gains, by_inputs, by_first)
     arrays = contiguous(*tensors)
-    loops("diagonal").diagonal_backward(*numbers, *arrays, *inputs.shape, paired, strides)
+    loops("diagonal").diagonal_backward(*numbers, *arrays, inputs.shape, paired, strides)
     return by_first, by_gains, by_inputs
 
 

@@ -46,7 +46,7 @@ def _forward(
         padded = -(-columns // width) * width
         kept = state.new_empty(lanes, words, heads, 2 * steps + 1, rows, padded)
     given = contiguous(queries, keys, values, forget, weights, state)
-    loops("matrix_network").matrix_network_forward(*given, outputs, last, kept, *sizes)
+    loops("matrix_network").matrix_network_forward(*given, outputs, last, kept, sizes)
     return outputs, last, kept
 
 
@@ -63,7 +63,7 @@ def _backward(
         weights.new_zeros(weights.shape),
         state.new_empty(state.shape),
     )
-    loops("matrix_network").matrix_network_backward(*given, *by_results, *found, *sizes)
+    loops("matrix_network").matrix_network_backward(*given, *by_results, *found, sizes)
     return found
 
 

@@ -68,7 +68,7 @@ def _gated_forward(
     table = map_rows(inputs, weight, joined)
     places = known(rows.contiguous(), table.shape[1])
     arrays = [*contiguous(recurrent, apart, state), outputs, last, kept]
-    loops("saturating").gated_forward(table, places, *arrays, *sizes)
+    loops("saturating").gated_forward(table, places, *arrays, sizes)
     weights, biases = readout
     return outputs if weights is None else map_rows(outputs, weights, biases), last, kept
 
@@ -92,7 +92,7 @@ def _gated_backward(
     by_first = None if state is None else state.new_empty(state.shape)
     arrays = contiguous(recurrent, state, kept, by_outputs, by_last)
     found = by_table, by_recurrent, by_apart, by_first
-    loops("saturating").gated_backward(rows.contiguous(), *arrays, *found, *sizes)
+    loops("saturating").gated_backward(rows.contiguous(), *arrays, *found, sizes)
     by_inputs, by_weight, by_bias = map_rows_backward(inputs, weight, bias, by_table)
     by_more = by_bias
     if by_apart is not None and by_bias is not None:
@@ -129,7 +129,7 @@ def _second_order_forward(
     given = contiguous(matrices, biases)
     arrays = contiguous(state, states, last)
     numbers = known(symbols.contiguous(), matrices.shape[1])
-    loops("saturating").second_order_forward(*given, numbers, *arrays, *sizes)
+    loops("saturating").second_order_forward(*given, numbers, *arrays, sizes)
     return states, last, state.new_empty(len(state), 0)
 
 
@@ -144,7 +144,7 @@ def _second_order_backward(
     given = contiguous(state, states, by_states, by_last)
     arrays = [by_matrices, by_biases, by_first]
     loops("saturating").second_order_backward(
-        matrices.contiguous(), symbols.contiguous(), *given, *arrays, *sizes
+        matrices.contiguous(), symbols.contiguous(), *given, *arrays, sizes
     )
     return by_matrices, by_biases, None, by_first
 

@@ -56,7 +56,7 @@ def _scalar_forward(sigmoidal: bool, keep: bool, *given: Tensor) -> tuple[Tensor
         kept = state.new_empty(*sizes[:4], 8 * -(-sizes[-1] // lanes) * lanes)
     inputs, strides = rows_of_each(entering, leaving, leading=3)
     arrays = contiguous(biases, recurrent, state, outputs, last, kept)
-    loops("scalar_lstm").slstm_forward(*inputs, *arrays, *sizes, sigmoidal, strides)
+    loops("scalar_lstm").slstm_forward(*inputs, *arrays, sizes, sigmoidal, strides)
     return outputs, last, kept
 
 
@@ -73,5 +73,5 @@ def _scalar_backward(
     written = [part.new_empty(part.shape) for part in (entering, leaving)]
     summed = [part.new_zeros(part.shape) for part in (biases, recurrent, state)]
     arrays = contiguous(recurrent, state, kept, by_outputs, by_last, *written, *summed)
-    loops("scalar_lstm").slstm_backward(*arrays, *sizes, sigmoidal)
+    loops("scalar_lstm").slstm_backward(*arrays, sizes, sigmoidal)
     return *written, *summed

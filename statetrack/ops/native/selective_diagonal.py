@@ -53,7 +53,7 @@ def _selective_forward(signed: bool, keep: bool, *inputs: Tensor) -> tuple[Tenso
     last = state.new_empty(state.shape)
     given, strides = rows_of_each(*sequences, leading=3)
     arrays = contiguous(rates, state, outputs, last, kept)
-    loops("selective_diagonal").selective_forward(*given, *arrays, *sizes, signed, strides)
+    loops("selective_diagonal").selective_forward(*given, *arrays, sizes, signed, strides)
     return outputs, last, kept
 
 
@@ -73,7 +73,7 @@ def _selective_backward(
     by_rates, by_first = rates.new_zeros(rates.shape), state.new_empty(state.shape)
     tensors = (rates, kept, by_outputs, by_last, *found, by_rates, by_first)
     arrays = contiguous(*tensors)
-    loops("selective_diagonal").selective_backward(*given, *arrays, *sizes, signed, strides)
+    loops("selective_diagonal").selective_backward(*given, *arrays, sizes, signed, strides)
     return *found, by_rates, by_first
 
 

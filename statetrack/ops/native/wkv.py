@@ -52,7 +52,7 @@ def _forward(keep: bool, *inputs: Tensor) -> tuple[Tensor, ...]:
         room = [None, None]
         last = [keys.new_full((), math.nan).expand(part.shape) for part in last]
     arrays = contiguous(*inputs[3:])
-    loops("wkv").wkv_forward(*rows, *arrays, outputs, *room, *keys.shape, strides)
+    loops("wkv").wkv_forward(*rows, *arrays, outputs, *room, keys.shape, strides)
     return outputs, *last, keys.new_empty(len(keys), 0)
 
 
@@ -69,7 +69,7 @@ def _backward(
     found = [part.new_empty(part.shape) for part in (*inputs[:3], inputs[5])]
     added = [part.new_zeros(part.shape) for part in inputs[3:5]]
     arrays = (*contiguous(*inputs[3:]), *wanted, *found[:3], *added, found[3])
-    loops("wkv").wkv_backward(*rows, *arrays, *keys.shape, strides)
+    loops("wkv").wkv_backward(*rows, *arrays, keys.shape, strides)
     return *found[:3], *added, found[3], None
 
 
