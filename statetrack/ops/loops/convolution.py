@@ -22,25 +22,18 @@ from statetrack.ops.loops.vectors import (
 
 
 @part
-def _gather(
-    inputs: Array,
-    window: Array,
-    number: int,
-    channel: int,
-    count: int,
-    T: int,
-    D: int,
-    size: int,
-    stride: int,
-    seen: Array,
-) -> None:
-    """Some channels of a word at all positions, those of the window first."""
+def _gather(inputs: Any, window: Array, number: int, some: Any, sizes: Any, seen: Array) -> None:
+    """Some channels of a word at all positions, those of the window first.
+
+    Inputs are an array and a stride, some channels the first one and their count.
+    """
+    (numbers, stride), (channel, count), (_, _, T, D, size) = inputs, some, sizes
     for t in up_to(size - 1):
         place = (number * (size - 1) + t) * D + channel
         store(seen, t * LANES, load_some(window, place, count))
     for t in up_to(T):
         place = (number * T + t) * stride + channel
-        store(seen, (t + size - 1) * LANES, load_some(inputs, place, count))
+        store(seen, (t + size - 1) * LANES, load_some(numbers, place, count))
 
 
 @part
@@ -54,16 +47,10 @@ def _convolved(seen: Array, weights: Array, t: int, size: int) -> Any:
 
 @part
 def _weights(
-    filters: Array,
-    biases: Array,
-    lane: int,
-    channel: int,
-    count: int,
-    D: int,
-    size: int,
-    weights: Array,
+    filters: Array, biases: Array, lane: int, some: Any, sizes: Any, weights: Array
 ) -> None:
-    """The filters of some channels, and their bias or zeros."""
+    """The filters of some channels, likewise, and their bias or zeros."""
+    (channel, count), (_, _, _, D, size) = some, sizes
     for j in up_to(size):
         place = (lane * size + j) * D + channel
         store(weights, j * LANES, load_some(filters, place, count))
@@ -79,11 +66,7 @@ def convolution_forward(
     filters: Array,
     biases: Array,
     outputs: Array,
-    R: int,
-    W: int,
-    T: int,
-    D: int,
-    size: int,
+    sizes: Any,
     activated: bool,
     stride: int,
 ) -> None:
@@ -92,14 +75,15 @@ def convolution_forward(
     The window [R, W, size - 1, D] precedes the inputs, whose rows (r, w, t) have a stride. Biases
     are [R, D] or empty. With `activated`, outputs are z sigmoid(z).
     """
+    R, W, T, D, size = sizes
     zero, one = outputs.dtype.type(0), outputs.dtype.type(1)
     seen, weights = empty(outputs, ((T + size) * LANES, (size + 1) * LANES))
     for lane in up_to(R):
         for channel in spaced(0, D, LANES):
             count = least(LANES, D - channel)
-            _weights(filters, biases, lane, channel, count, D, size, weights)
+            _weights(filters, biases, lane, (channel, count), sizes, weights)
             for number in spaced(lane * W, lane * W + W, 1):
-                _gather(inputs, window, number, channel, count, T, D, size, stride, seen)
+                _gather((inputs, stride), window, number, (channel, count), sizes, seen)
                 for t in up_to(T):
                     summed = _convolved(seen, weights, t, size)
                     if activated:
@@ -119,15 +103,12 @@ def convolution_backward(
     by_window: Array,
     by_filters: Array,
     by_biases: Array,
-    R: int,
-    W: int,
-    T: int,
-    D: int,
-    size: int,
+    sizes: Any,
     activated: bool,
     stride: int,
 ) -> None:
     """The gradients."""
+    R, W, T, D, size = sizes
     zero, one = by_outputs.dtype.type(0), by_outputs.dtype.type(1)
     seen, weights, by_weights, wanted = zeros(
         by_outputs,
@@ -136,11 +117,11 @@ def convolution_backward(
     for lane in up_to(R):
         for channel in spaced(0, D, LANES):
             count = least(LANES, D - channel)
-            _weights(filters, biases, lane, channel, count, D, size, weights)
+            _weights(filters, biases, lane, (channel, count), sizes, weights)
             for j in up_to(size + 1):
                 store(by_weights, j * LANES, splat(zero))
             for number in spaced(lane * W, lane * W + W, 1):
-                _gather(inputs, window, number, channel, count, T, D, size, stride, seen)
+                _gather((inputs, stride), window, number, (channel, count), sizes, seen)
                 by_bias = load(by_weights, size * LANES)
                 for t in up_to(T):
                     along = load_some(by_outputs, (number * T + t) * D + channel, count)

@@ -35,23 +35,14 @@ def _share(shares: Array, more: Array, own: int, place: int, count: int) -> Any:
 
 @loop
 def mixed_forward(
-    inputs: Array,
-    last: Array,
-    shares: Array,
-    more: Array,
-    outputs: Array,
-    R: int,
-    W: int,
-    T: int,
-    D: int,
-    n: int,
-    stride: int,
+    inputs: Array, last: Array, shares: Array, more: Array, outputs: Array, sizes: Any, stride: int
 ) -> None:
     """Mixtures x + s (y - x) of rows x [R, W, T, D] and those before: n outputs, by address.
 
     Rows `last` [R, W, D] come before the first ones. Shares s are [R, n, D], to which [R, W, T, n,
     D] are added, if there are any. Rows of the inputs have a stride.
     """
+    R, W, T, D, n = sizes
     for word in up_to(R * W):
         lane = word // W
         for t in up_to(T):
@@ -78,14 +69,11 @@ def mixed_backward(
     by_last: Array,
     by_shares: Array,
     by_more: Array,
-    R: int,
-    W: int,
-    T: int,
-    D: int,
-    n: int,
+    sizes: Any,
     stride: int,
 ) -> None:
     """The gradients, of n by outputs, by address, or 0; those by shares are added to zeros."""
+    R, W, T, D, n = sizes
     zero = by_inputs.dtype.type(0)
     for word in up_to(R * W):
         lane = word // W

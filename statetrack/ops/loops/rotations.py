@@ -25,16 +25,10 @@ PAIRS = LANES // 2
 
 @loop
 def rotated_forward(
-    rows: Array,
-    cosines: Array,
-    sines: Array,
-    outputs: Array,
-    M: int,
-    N: int,
-    J: int,
-    strides: Any,
+    rows: Array, cosines: Array, sines: Array, outputs: Array, sizes: Any, strides: Any
 ) -> None:
     """Rows [M, N] whose first J pairs (x, y) become (c x - s y, s x + c y), with c and s [M, J]."""
+    M, N, J = sizes
     signs = alternating(rows.dtype.type(-1))
     for m in up_to(M):
         row, angle, own = m * strides[0], m * strides[1], m * N
@@ -60,12 +54,11 @@ def rotated_backward(
     by_rows: Array,
     by_cosines: Array,
     by_sines: Array,
-    M: int,
-    N: int,
-    J: int,
+    sizes: Any,
     strides: Any,
 ) -> None:
     """The gradients."""
+    M, N, J = sizes
     signs = alternating(rows.dtype.type(-1))
     for m in up_to(M):
         row, angle, own = m * strides[0], m * strides[1], m * N

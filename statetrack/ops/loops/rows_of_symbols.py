@@ -14,8 +14,9 @@ from statetrack.ops.loops.vectors import LANES, add_some, load_some, store_some
 
 
 @loop
-def rows_forward(table: Array, symbols: Any, found: Array, R: int, M: int, V: int, D: int) -> None:
+def rows_forward(table: Array, symbols: Any, found: Array, sizes: Any) -> None:
     """The rows [R, M, D] of tables [R, V, D] at symbols [R, M]."""
+    R, M, V, D = sizes
     for row in up_to(R * M):
         own = (row // M * V + at(symbols, row)) * D
         for i in spaced(0, D, LANES):
@@ -24,10 +25,9 @@ def rows_forward(table: Array, symbols: Any, found: Array, R: int, M: int, V: in
 
 
 @loop
-def rows_backward(
-    symbols: Any, by_found: Array, by_table: Array, R: int, M: int, V: int, D: int
-) -> None:
+def rows_backward(symbols: Any, by_found: Array, by_table: Array, sizes: Any) -> None:
     """The gradients by tables, added to zeros."""
+    R, M, V, D = sizes
     for row in up_to(R * M):
         own = (row // M * V + at(symbols, row)) * D
         for i in spaced(0, D, LANES):

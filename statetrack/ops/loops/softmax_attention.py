@@ -139,18 +139,10 @@ def _weights(keys: Array, queries: Array, start: int, stop: int, K: int, weights
 
 @loop
 def attention_forward(
-    projected: Array,
-    cosines: Array,
-    sines: Array,
-    outputs: Array,
-    W: int,
-    T: int,
-    N: int,
-    K: int,
-    J: int,
-    stride: int,
+    projected: Array, cosines: Array, sines: Array, outputs: Array, sizes: Any, stride: int
 ) -> None:
     """Outputs [W, T, N, K] of queries, keys and values [W, T, 3, N, K], in rows with a stride."""
+    W, T, N, K, J = sizes
     P, Q, R, D = padded(T), padded(K), padded(J), N * K
     size, scale = P * Q + LANES, 1 / math.sqrt(K)
     queries, keys, values, columns, weights, shares, found, cosine, sine = zeros(
@@ -187,14 +179,11 @@ def attention_backward(
     sines: Array,
     by_outputs: Array,
     by_projected: Array,
-    W: int,
-    T: int,
-    N: int,
-    K: int,
-    J: int,
+    sizes: Any,
     stride: int,
 ) -> None:
     """The gradients by queries, keys and values, [W, T, 3, N, K]."""
+    W, T, N, K, J = sizes
     P, Q, R, D = padded(T), padded(K), padded(J), N * K
     size, scale, V = P * Q + LANES, 1 / math.sqrt(K), padded(K) // LANES
     queries, keys, values, wanted, by_queries, by_keys, by_values = zeros(

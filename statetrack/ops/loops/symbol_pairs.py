@@ -5,6 +5,8 @@ R replicas, W words, T time, V symbols, n tables, N width of a table.
 
 from __future__ import annotations
 
+from typing import Any
+
 from statetrack.ops.loops.compiling import loop
 from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.memory import Array, at, exists, one_of
@@ -13,23 +15,14 @@ from statetrack.ops.loops.vectors import LANES, add_some, load_some, store_some
 
 @loop
 def pairs_forward(
-    like: Array,
-    tables: Array,
-    symbols: Array,
-    widths: Array,
-    outputs: Array,
-    R: int,
-    W: int,
-    T: int,
-    V: int,
-    S: int,
-    n: int,
+    like: Array, tables: Array, symbols: Array, widths: Array, outputs: Array, sizes: Any
 ) -> None:
     """Row x_t plus row V + x_{t-1} of n tables [R, 2 V + S, N], of widths, to outputs [R, W, T, N].
 
     Symbols x are [R, W, T]; at a word's start the second row is 2 V plus its number, or plus 0 for
     all words: S is W or 1. Tables and outputs, known by address, are of the type of `like`.
     """
+    R, W, T, V, S, n = sizes
     for word in up_to(R * W):
         first = word // W * (V + V + S)
         before = first + V + V + word % W % S
@@ -48,19 +41,10 @@ def pairs_forward(
 
 @loop
 def pairs_backward(
-    like: Array,
-    symbols: Array,
-    widths: Array,
-    by_outputs: Array,
-    by_tables: Array,
-    R: int,
-    W: int,
-    T: int,
-    V: int,
-    S: int,
-    n: int,
+    like: Array, symbols: Array, widths: Array, by_outputs: Array, by_tables: Array, sizes: Any
 ) -> None:
     """The gradients by tables, added to zeros, of those by outputs that there are."""
+    R, W, T, V, S, n = sizes
     for word in up_to(R * W):
         first = word // W * (V + V + S)
         before = first + V + V + word % W % S

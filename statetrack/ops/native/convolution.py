@@ -41,7 +41,7 @@ def _convolution_forward(
     outputs = inputs.new_empty(inputs.shape)
     arrays = contiguous(window, filters.mT, biases, outputs)
     sizes = (*inputs.shape, filters.shape[-1])
-    loops("convolution").convolution_forward(numbers, *arrays, *sizes, activated, stride)
+    loops("convolution").convolution_forward(numbers, *arrays, sizes, activated, stride)
     return outputs, outputs.new_empty(len(outputs), 0)
 
 
@@ -58,7 +58,7 @@ def _convolution_backward(
     tensors = (window, filters.mT, biases, by_outputs, *found)
     arrays = contiguous(*tensors)
     sizes = (*inputs.shape, filters.shape[-1])
-    loops("convolution").convolution_backward(numbers, *arrays, *sizes, activated, stride)
+    loops("convolution").convolution_backward(numbers, *arrays, sizes, activated, stride)
     by_inputs, by_window, by_filters, by_biases = found
     assert by_filters is not None
     return by_inputs, by_window, by_filters.mT, by_biases

@@ -37,7 +37,7 @@ def _forward(
     rows, stride = rows_of(inputs, 3)
     arrays = contiguous(last, shares, more)
     sizes = _sizes(inputs, shares)
-    loops("mixtures").mixed_forward(rows, *arrays, addresses_of(outputs), *sizes, stride)
+    loops("mixtures").mixed_forward(rows, *arrays, addresses_of(outputs), sizes, stride)
     return *outputs, inputs.new_empty(len(inputs), 0)
 
 
@@ -51,7 +51,7 @@ def _backward(given: list[Tensor | None], kept: Tensor, *by_outputs: Tensor | No
     arrays = [*contiguous(last, shares, more), addresses_of(wanted)]
     results = (*found[:2], by_shares, found[2])
     sizes = _sizes(inputs, shares)
-    loops("mixtures").mixed_backward(rows, *arrays, *results, *sizes, stride)
+    loops("mixtures").mixed_backward(rows, *arrays, *results, sizes, stride)
     return results
 
 

@@ -20,7 +20,7 @@ def _rotated_forward(
 ) -> tuple[Tensor, ...]:
     outputs = vectors.new_empty(vectors.shape)
     given, strides = rows_of_each(vectors, cosines, sines, leading=vectors.dim() - 1)
-    loops("rotations").rotated_forward(*given, outputs, *_sizes(vectors, cosines), strides)
+    loops("rotations").rotated_forward(*given, outputs, _sizes(vectors, cosines), strides)
     return outputs, outputs.new_empty(len(outputs), 0)
 
 
@@ -29,7 +29,7 @@ def _rotated_backward(inputs: list[Tensor], kept: Tensor, by_outputs: Tensor) ->
     given, strides = rows_of_each(*inputs, leading=vectors.dim() - 1)
     found = [part.new_empty(part.shape) for part in inputs]
     arrays = contiguous(by_outputs, *found)
-    loops("rotations").rotated_backward(*given, *arrays, *_sizes(vectors, cosines), strides)
+    loops("rotations").rotated_backward(*given, *arrays, _sizes(vectors, cosines), strides)
     return tuple(found)
 
 

@@ -33,7 +33,7 @@ def _forward(keep: bool, first: Tensor, symbols: Tensor, *others: Tensor) -> tup
     for table in (first, *others):
         rows = table.new_empty(*symbols.shape, *table.shape[2:])
         sizes = _sizes(symbols, table)
-        loops("rows_of_symbols").rows_forward(table.contiguous(), numbers, rows, *sizes)
+        loops("rows_of_symbols").rows_forward(table.contiguous(), numbers, rows, sizes)
         found.append(rows)
     return *found, first.new_empty(first.shape[0], 0)
 
@@ -46,7 +46,7 @@ def _backward(given: list[Tensor], kept: Tensor, *gradients: Tensor | None) -> T
             found.append(None)
             continue
         by_table, sizes = table.new_zeros(table.shape), _sizes(symbols, table)
-        loops("rows_of_symbols").rows_backward(numbers, along.contiguous(), by_table, *sizes)
+        loops("rows_of_symbols").rows_backward(numbers, along.contiguous(), by_table, sizes)
         found.append(by_table)
     return found[0], None, *found[1:]
 

@@ -42,7 +42,7 @@ def _softmax_forward(
     numbers, stride = rows_of(projected, 2)
     tables = contiguous(cosines, sines)
     sizes = _softmax_sizes(projected, heads, cosines)
-    loops("softmax_attention").attention_forward(numbers, *tables, outputs, *sizes, stride)
+    loops("softmax_attention").attention_forward(numbers, *tables, outputs, sizes, stride)
     return outputs, outputs.new_empty(words, 0)
 
 
@@ -59,7 +59,7 @@ def _softmax_backward(
     found = torch.empty(projected.shape, dtype=projected.dtype)
     arrays = contiguous(cosines, sines, by_outputs, found)
     sizes = _softmax_sizes(projected, heads, cosines)
-    loops("softmax_attention").attention_backward(numbers, *arrays, *sizes, stride)
+    loops("softmax_attention").attention_backward(numbers, *arrays, sizes, stride)
     return (found,)
 
 

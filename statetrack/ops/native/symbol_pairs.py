@@ -42,7 +42,7 @@ def _forward(
     outputs = [first.new_empty(*symbols.shape, width) for width in widths]
     symbols = known(symbols.contiguous(), num_symbols)
     addresses = (addresses_of(tables), symbols, torch.tensor(widths), addresses_of(outputs))
-    loops("symbol_pairs").pairs_forward(tables[0], *addresses, *sizes, len(widths))
+    loops("symbol_pairs").pairs_forward(tables[0], *addresses, (*sizes, len(widths)))
     return *outputs, first.new_empty(len(first), 0)
 
 
@@ -54,7 +54,7 @@ def _backward(
     widths = torch.tensor([part.shape[-1] for part in found])
     wanted, sizes = contiguous(*by_outputs), _sizes(first, symbols, num_symbols)
     addresses = (symbols.contiguous(), widths, addresses_of(wanted), addresses_of(found))
-    loops("symbol_pairs").pairs_backward(found[0], *addresses, *sizes, len(found))
+    loops("symbol_pairs").pairs_backward(found[0], *addresses, (*sizes, len(found)))
     return found[0], None, *found[1:]
 
 
