@@ -23,7 +23,7 @@ from statetrack.ops.native import calls
 
 norms = calls.loops("norms")
 rows = torch.randn(1, 2, 1, 16)
-norms.norm_forward(rows, None, None, torch.empty(1, 2, 1, 16), 1, {rows}, 1, 16, 1,
+norms.norm_forward(rows, None, None, torch.empty(1, 2, 1, 16), (1, {rows}, 1, 16, 1),
                    False, 1 / 16, 1e-6, 1e9, 1.0, 16, 0)
 print("done")
 """

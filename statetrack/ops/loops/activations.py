@@ -5,6 +5,8 @@ R replicas, M rows, D width.
 
 from __future__ import annotations
 
+from typing import Any
+
 from statetrack.ops.loops.compiling import loop
 from statetrack.ops.loops.counting import least, spaced, up_to
 from statetrack.ops.loops.memory import Array
@@ -48,10 +50,9 @@ def activate_backward(found: Array, gradients: Array, size: int, signed: bool) -
 
 
 @loop
-def decays_forward(
-    numbers: Array, biases: Array, found: Array, R: int, M: int, D: int, most: float
-) -> None:
+def decays_forward(numbers: Array, biases: Array, found: Array, sizes: Any, most: float) -> None:
     """-e^x of numbers [R, M, D] plus biases [R, D], which are at most `most`."""
+    R, M, D = sizes
     zero = found.dtype.type(0)
     for row in up_to(R * M):
         for i in spaced(0, D, LANES):
@@ -69,12 +70,11 @@ def decays_backward(
     by_found: Array,
     by_numbers: Array,
     by_biases: Array,
-    R: int,
-    M: int,
-    D: int,
+    sizes: Any,
     most: float,
 ) -> None:
     """The gradients; none is by numbers above `most`; those by biases are added to zeros."""
+    R, M, D = sizes
     zero, half = numbers.dtype.type(0), numbers.dtype.type(0.5)
     for row in up_to(R * M):
         for i in spaced(0, D, LANES):

@@ -20,15 +20,14 @@ def gated_forward(
     others: Array,
     scales: Array,
     outputs: Array,
-    R: int,
-    M: int,
-    D: int,
+    sizes: Any,
     strides: Any,
 ) -> None:
     """The products (x + s y) z sigmoid(z) of rows [R, M, D] of x, y and z, and scales s [R, D].
 
     Without scales x z sigmoid(z).
     """
+    R, M, D = sizes
     zero, one = outputs.dtype.type(0), outputs.dtype.type(1)
     for m in up_to(R * M):
         for first in spaced(0, D, LANES):
@@ -53,12 +52,11 @@ def gated_backward(
     by_gates: Array,
     by_others: Array,
     by_scales: Array,
-    R: int,
-    M: int,
-    D: int,
+    sizes: Any,
     strides: Any,
 ) -> None:
     """The gradients; those by scales are added to zeros."""
+    R, M, D = sizes
     zero, one = by_outputs.dtype.type(0), by_outputs.dtype.type(1)
     for m in up_to(R * M):
         for first in spaced(0, D, LANES):

@@ -31,12 +31,13 @@ def _floor(maxima: Array, row: int) -> Any:
 
 @loop
 def normaliser_forward(
-    read: Array, maxima: Array, outputs: Array, M: int, K: int, stride: int, epsilon: float
+    read: Array, maxima: Array, outputs: Array, sizes: Any, stride: int, epsilon: float
 ) -> None:
     """The first K numbers of rows [M, K + 1] divided by max(|n|, e^-m) + epsilon.
 
     n is the last number of a row, which has a stride, and m one of the maxima [M].
     """
+    M, K = sizes
     for row in up_to(M):
         place, floor = row * stride, _floor(maxima, row)
         norm = abs(at(read, place + K))
@@ -53,12 +54,12 @@ def normaliser_backward(
     maxima: Array,
     by_outputs: Array,
     by_read: Array,
-    M: int,
-    K: int,
+    sizes: Any,
     stride: int,
     epsilon: float,
 ) -> None:
     """The gradients by rows, [M, K + 1]. That by n is halved where |n| = e^-m; m has none."""
+    M, K = sizes
     zero, one = by_outputs.dtype.type(0), by_outputs.dtype.type(1)
     for row in up_to(M):
         place, own, floor = row * stride, row * (K + 1), _floor(maxima, row)

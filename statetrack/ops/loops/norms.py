@@ -70,11 +70,7 @@ def norm_forward(
     gains: Array,
     biases: Array,
     outputs: Array,
-    R: int,
-    M: int,
-    H: int,
-    D: int,
-    own_gains: int,
+    sizes: Any,
     centred: bool,
     share: float,
     epsilon: float,
@@ -89,6 +85,7 @@ def norm_forward(
     `largest` are scaled down to it before. A row of the inputs starts at its number times the
     stride, plus an offset.
     """
+    R, M, H, D, own_gains = sizes
     for lane in up_to(R):
         for row in spaced(lane * M, lane * M + M, 1):
             for head in up_to(H):
@@ -117,11 +114,7 @@ def norm_backward(
     by_inputs: Array,
     by_gains: Array,
     by_biases: Array,
-    R: int,
-    M: int,
-    H: int,
-    D: int,
-    own_gains: int,
+    sizes: Any,
     centred: bool,
     share: float,
     epsilon: float,
@@ -136,6 +129,7 @@ def norm_backward(
     Rows of the gradients by inputs have a stride of their own, and the same offset; they are added
     to those of `by_same`, if there are any.
     """
+    R, M, H, D, own_gains = sizes
     zero = by_outputs.dtype.type(0)
     for lane in up_to(R):
         for row in spaced(lane * M, lane * M + M, 1):

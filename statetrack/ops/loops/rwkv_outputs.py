@@ -68,10 +68,7 @@ def outputs_forward(
     gains: Array,
     biases: Array,
     outputs: Array,
-    R: int,
-    M: int,
-    N: int,
-    K: int,
+    sizes: Any,
     epsilon: float,
     within: bool,
     strides: Any,
@@ -80,6 +77,7 @@ def outputs_forward(
 
     `within`: g sigmoid(g) (norm(x + w v) gains + biases). Bonuses rho, gains, biases: [R, N, K].
     """
+    R, M, N, K = sizes
     zero = read.dtype.type(0)
     for lane in up_to(R):
         for row in spaced(lane * M, lane * M + M, 1):
@@ -126,15 +124,13 @@ def outputs_backward(
     by_bonuses: Array,
     by_gains: Array,
     by_biases: Array,
-    R: int,
-    M: int,
-    N: int,
-    K: int,
+    sizes: Any,
     epsilon: float,
     within: bool,
     strides: Any,
 ) -> None:
     """The gradients; those by bonuses, gains and biases are added to zeros."""
+    R, M, N, K = sizes
     zero, one = read.dtype.type(0), read.dtype.type(1)
     for lane in up_to(R):
         for row in spaced(lane * M, lane * M + M, 1):

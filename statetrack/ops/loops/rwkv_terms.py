@@ -50,10 +50,7 @@ def terms_forward(
     learned: Array,
     additions: Array,
     replacements: Array,
-    R: int,
-    M: int,
-    N: int,
-    K: int,
+    sizes: Any,
     fastest: float,
     strides: Any,
 ) -> None:
@@ -62,6 +59,7 @@ def terms_forward(
     a = sigmoid(rates + biases), kappa = keys factors / |keys factors|, the added keys are keys (1 +
     (a - 1) weights), and log-decays -fastest sigmoid(decays + biases). What is no row is [R, N K].
     """
+    R, M, N, K = sizes
     one, shortest = keys.dtype.type(1), keys.dtype.type(SHORTEST)
     least_decay = keys.dtype.type(-fastest)
     for lane in up_to(R):
@@ -108,14 +106,12 @@ def terms_backward(
     by_weights: Array,
     by_rate_biases: Array,
     by_decay_biases: Array,
-    R: int,
-    M: int,
-    N: int,
-    K: int,
+    sizes: Any,
     fastest: float,
     strides: Any,
 ) -> None:
     """The gradients; those by what is no row are added to zeros."""
+    R, M, N, K = sizes
     zero, one, shortest = keys.dtype.type(0), keys.dtype.type(1), keys.dtype.type(SHORTEST)
     least_decay = keys.dtype.type(-fastest)
     for lane in up_to(R):

@@ -43,7 +43,7 @@ def log_decays(inputs: Tensor, bias: Tensor, *, most: float) -> Tensor:
 def _decays_forward(most: float, keep: bool, inputs: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
     found = inputs.new_empty(inputs.shape)
     sizes = len(inputs), inputs.numel() // bias.numel(), inputs.shape[-1]
-    loops("activations").decays_forward(*contiguous(inputs, bias), found, *sizes, most)
+    loops("activations").decays_forward(*contiguous(inputs, bias), found, sizes, most)
     return found, found.new_empty(len(found), 0)
 
 
@@ -52,7 +52,7 @@ def _decays_backward(most: float, given: list[Tensor], kept: Tensor, by_outputs:
     by_inputs, by_bias = inputs.new_empty(inputs.shape), bias.new_zeros(bias.shape)
     sizes = len(inputs), inputs.numel() // bias.numel(), inputs.shape[-1]
     arrays = (*contiguous(inputs, bias, by_outputs), by_inputs, by_bias)
-    loops("activations").decays_backward(*arrays, *sizes, most)
+    loops("activations").decays_backward(*arrays, sizes, most)
     return by_inputs, by_bias
 
 

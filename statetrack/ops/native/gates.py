@@ -26,7 +26,7 @@ def _gated_forward(
     outputs = inputs.new_empty(inputs.shape)
     given, strides = rows_of_each(inputs, gates, others, leading=inputs.dim() - 1)
     arrays = contiguous(scales, outputs)
-    loops("gates").gated_forward(*given, *arrays, *_gated_sizes(inputs), strides)
+    loops("gates").gated_forward(*given, *arrays, _gated_sizes(inputs), strides)
     return outputs, outputs.new_empty(len(outputs), 0)
 
 
@@ -36,7 +36,7 @@ def _gated_backward(tensors: list[Tensor | None], kept: Tensor, by_outputs: Tens
     found = [None if part is None else part.new_empty(part.shape) for part in given]
     by_scales = None if scales is None else scales.new_zeros(scales.shape)
     arrays = contiguous(scales, by_outputs, *found, by_scales)
-    loops("gates").gated_backward(*given, *arrays, *_gated_sizes(by_outputs), strides)
+    loops("gates").gated_backward(*given, *arrays, _gated_sizes(by_outputs), strides)
     return *found, by_scales
 
 

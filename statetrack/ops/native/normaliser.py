@@ -24,8 +24,8 @@ def divided(read: Tensor, maxima: Tensor, epsilon: float) -> Tensor:
 def _forward(epsilon: float, keep: bool, read: Tensor, maxima: Tensor) -> tuple[Tensor, ...]:
     rows, stride = rows_of(read, read.dim() - 1)
     outputs = read.new_empty(*read.shape[:-1], read.shape[-1] - 1)
-    arrays, sizes = contiguous(maxima, outputs), (maxima.numel(), outputs.shape[-1], stride)
-    loops("normaliser").normaliser_forward(rows, *arrays, *sizes, epsilon)
+    arrays, sizes = contiguous(maxima, outputs), (maxima.numel(), outputs.shape[-1])
+    loops("normaliser").normaliser_forward(rows, *arrays, sizes, stride, epsilon)
     return outputs, outputs.new_empty(len(outputs), 0)
 
 
@@ -34,6 +34,6 @@ def _backward(epsilon: float, given: list[Tensor], kept: Tensor, by_outputs: Ten
     rows, stride = rows_of(read, read.dim() - 1)
     by_read = read.new_empty(read.shape)
     arrays = contiguous(maxima, by_outputs, by_read)
-    sizes = maxima.numel(), by_outputs.shape[-1], stride
-    loops("normaliser").normaliser_backward(rows, *arrays, *sizes, epsilon)
+    sizes = maxima.numel(), by_outputs.shape[-1]
+    loops("normaliser").normaliser_backward(rows, *arrays, sizes, stride, epsilon)
     return by_read, None

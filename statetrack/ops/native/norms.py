@@ -64,7 +64,7 @@ def _norm_forward(
     outputs = inputs.new_empty(inputs.shape)
     numbers, stride, sizes = _as_heads(inputs, gains)
     arrays = contiguous(gains, biases, outputs)
-    loops("norms").norm_forward(numbers, *arrays, *sizes, *given, stride, 0)
+    loops("norms").norm_forward(numbers, *arrays, sizes, *given, stride, 0)
     return outputs, outputs.new_empty(len(outputs), 0)
 
 
@@ -83,7 +83,7 @@ def _norm_backward(
     by_inputs = inputs.new_empty(inputs.shape)
     arrays = contiguous(gains, by_outputs, by_same, by_inputs, *found)
     own_stride = sizes[2] * sizes[3]
-    loops("norms").norm_backward(numbers, *arrays, *sizes, *given, stride, own_stride, 0)
+    loops("norms").norm_backward(numbers, *arrays, sizes, *given, stride, own_stride, 0)
     return by_inputs, *found
 
 
@@ -123,7 +123,7 @@ def _unit_forward(parts: Parts, width: int, keep: bool, rows: Tensor) -> tuple[T
             found = rows.new_empty(*rows.shape[:-1], size)
             sizes = (1, found.numel() // size, size // width, width, 1)
             loops("norms").norm_forward(
-                numbers, nothing, nothing, found, *sizes, *_unit(scale), stride, offset
+                numbers, nothing, nothing, found, sizes, *_unit(scale), stride, offset
             )
             outputs.append(found)
         offset += size
@@ -144,7 +144,7 @@ def _unit_backward(
             sizes = (1, along.numel() // size, size // width, width, 1)
             arrays = (numbers, nothing, along, nothing, by_rows, nothing, nothing)
             own = rows.shape[-1]
-            loops("norms").norm_backward(*arrays, *sizes, *_unit(scale), stride, own, offset)
+            loops("norms").norm_backward(*arrays, sizes, *_unit(scale), stride, own, offset)
         offset += size
     return (by_rows,)
 

@@ -46,7 +46,7 @@ def _forward(given: Given, keep: bool, *inputs: Tensor) -> tuple[Tensor, ...]:
     rows, strides, sizes = _rows(inputs)
     outputs = inputs[4].new_empty(inputs[4].shape)
     arrays = contiguous(*inputs[5:], outputs)
-    loops("rwkv_outputs").outputs_forward(*rows, *arrays, *sizes, *given, strides)
+    loops("rwkv_outputs").outputs_forward(*rows, *arrays, sizes, *given, strides)
     return outputs, outputs.new_empty(len(outputs), 0)
 
 
@@ -55,7 +55,7 @@ def _backward(given: Given, inputs: list[Tensor], kept: Tensor, by_outputs: Tens
     found = [part.new_empty(part.shape) for part in inputs[:5]]
     found += [part.new_zeros(part.shape) for part in inputs[5:]]
     arrays = contiguous(*inputs[5:], by_outputs, *found)
-    loops("rwkv_outputs").outputs_backward(*rows, *arrays, *sizes, *given, strides)
+    loops("rwkv_outputs").outputs_backward(*rows, *arrays, sizes, *given, strides)
     return tuple(found)
 
 

@@ -53,7 +53,7 @@ def _forward(given: Given, keep: bool, *inputs: Tensor) -> tuple[Tensor, ...]:
     keys, shape = inputs[0], (*inputs[0].shape[:-1], *sizes[2:])
     outputs = [keys.new_empty(shape) for _ in range(5)]
     arrays = contiguous(*inputs[3:], *outputs)
-    loops("rwkv_terms").terms_forward(*rows, *arrays, *sizes, given[1], strides)
+    loops("rwkv_terms").terms_forward(*rows, *arrays, sizes, given[1], strides)
     return *outputs, keys.new_empty(len(keys), 0)
 
 
@@ -69,7 +69,7 @@ def _backward(
     found = [part.new_empty(part.shape) for part in inputs[:3]]
     found += [part.new_zeros(part.shape) for part in inputs[3:]]
     arrays = contiguous(*inputs[3:], *wanted, *found)
-    loops("rwkv_terms").terms_backward(*rows, *arrays, *sizes, given[1], strides)
+    loops("rwkv_terms").terms_backward(*rows, *arrays, sizes, given[1], strides)
     return tuple(found)
 
 
