@@ -198,18 +198,9 @@ def take_blocks(matrices: Array, sizes: Any, blocks: Array, place: int) -> None:
 
 
 @loop
-def block_forward(
-    inputs: Array,
-    blocks: Array,
-    outputs: Array,
-    R: int,
-    M: int,
-    n: int,
-    K: int,
-    J: int,
-    stride: int,
-) -> None:
+def block_forward(inputs: Array, blocks: Array, outputs: Array, sizes: Any, stride: int) -> None:
     """Rows [R, M, n, K], which have a stride, times blocks [R, n, K, J]: [R, M, n, J]."""
+    R, M, n, K, J = sizes
     together = joined(n, K, J)
     matrix, panels, sums = empty(
         outputs,
@@ -218,9 +209,9 @@ def block_forward(
     for lane in up_to(R):
         pack_blocks(blocks, lane * n * K * J, (n, K, J), False, matrix, panels)
         for start in spaced(lane * M, lane * M + M, BLOCK):
-            sizes = least(BLOCK, lane * M + M - start), n, K, J
+            shape = least(BLOCK, lane * M + M - start), n, K, J
             rows, found = (inputs, start * stride, stride), (outputs, start * n * J, n * J)
-            map_blocks(rows, sizes, panels, (no_array(blocks), 0, 0), found, sums)
+            map_blocks(rows, shape, panels, (no_array(blocks), 0, 0), found, sums)
     release(matrix)
 
 
@@ -231,14 +222,11 @@ def block_backward(
     by_outputs: Array,
     by_inputs: Array,
     by_blocks: Array,
-    R: int,
-    M: int,
-    n: int,
-    K: int,
-    J: int,
+    sizes: Any,
     stride: int,
 ) -> None:
     """The gradients."""
+    R, M, n, K, J = sizes
     together = joined(n, K, J)
     height, width = together * K, together * J
     matrix, panels, sums, packed, grown = empty(

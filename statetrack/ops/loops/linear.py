@@ -5,6 +5,8 @@ R replicas, M rows, K inputs, N outputs.
 
 from __future__ import annotations
 
+from typing import Any
+
 from statetrack.ops.loops.compiling import loop
 from statetrack.ops.loops.counting import up_to
 from statetrack.ops.loops.memory import Array, empty, exists, no_array, release
@@ -20,16 +22,14 @@ def linear_forward(
     biases: Array,
     others: Array,
     outputs: Array,
-    R: int,
-    M: int,
-    K: int,
-    N: int,
+    sizes: Any,
     stride: int,
 ) -> None:
     """Rows [R, M, K], which have a stride, times weights [R, N, K]: [R, M, N].
 
     Plus biases [R, N] and other rows [R, M, N], if there are any.
     """
+    R, M, K, N = sizes
     panels, sums = empty(outputs, (padded(N) * K, GROUP * padded(N)))
     for lane in up_to(R):
         pack_columns(weights, lane * N * K, 1, N, K, panels)
@@ -48,16 +48,14 @@ def linear_backward(
     by_inputs: Array,
     by_weights: Array,
     by_biases: Array,
-    R: int,
-    M: int,
-    K: int,
-    N: int,
+    sizes: Any,
     stride: int,
 ) -> None:
     """The gradients; those by inputs are added to `by_same`, if any.
 
     Those by weights and biases are added to zeros.
     """
+    R, M, K, N = sizes
     P = padded(K)
     panels, sums, packed, grown = empty(by_outputs, (P * N, GROUP * P, BLOCK * (P + LANES), N * P))
     for lane in up_to(R):

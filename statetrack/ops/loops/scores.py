@@ -29,13 +29,14 @@ from statetrack.ops.loops.vectors import (
 
 @loop
 def entropy_forward(
-    logits: Array, labels: Any, losses: Array, sums: Array, M: int, C: int, smoothing: float
+    logits: Array, labels: Any, losses: Array, sums: Array, sizes: Any, smoothing: float
 ) -> None:
     """Of logits z [M, C], -log p of the label, with p = softmax(z): [M].
 
     With a smoothing s, (1 - s) times that and s times the mean of -log p over all labels. Sums
     [M, 2] are the largest logit m and log sum e^(z - m).
     """
+    M, C = sizes
     zero, one = losses.dtype.type(0), losses.dtype.type(1)
     share, lowest = losses.dtype.type(smoothing), losses.dtype.type(-math.inf)
     for row in up_to(M):
@@ -69,11 +70,11 @@ def entropy_backward(
     sums: Array,
     by_losses: Array,
     by_logits: Array,
-    M: int,
-    C: int,
+    sizes: Any,
     smoothing: float,
 ) -> None:
     """The gradients by logits."""
+    M, C = sizes
     share = by_losses.dtype.type(smoothing)
     for row in up_to(M):
         along, each = at(by_losses, row), share / by_losses.dtype.type(C)
@@ -86,8 +87,9 @@ def entropy_backward(
 
 
 @loop
-def error_forward(logits: Array, labels: Any, losses: Array, M: int, C: int) -> None:
+def error_forward(logits: Array, labels: Any, losses: Array, sizes: Any) -> None:
     """The sums over c of (z_c + 1 / C - [c is the label])^2 of logits z [M, C]: [M]."""
+    M, C = sizes
     one, share = losses.dtype.type(1), losses.dtype.type(1) / losses.dtype.type(C)
     for row in up_to(M):
         summed = splat(losses.dtype.type(0))
@@ -101,9 +103,10 @@ def error_forward(logits: Array, labels: Any, losses: Array, M: int, C: int) -> 
 
 @loop
 def error_backward(
-    logits: Array, labels: Any, by_losses: Array, by_logits: Array, M: int, C: int
+    logits: Array, labels: Any, by_losses: Array, by_logits: Array, sizes: Any
 ) -> None:
     """The gradients by logits."""
+    M, C = sizes
     one, share = by_losses.dtype.type(1), by_losses.dtype.type(1) / by_losses.dtype.type(C)
     for row in up_to(M):
         along = at(by_losses, row) + at(by_losses, row)
@@ -115,8 +118,9 @@ def error_backward(
 
 
 @loop
-def find_answers(logits: Array, answers: Any, finite: Any, M: int, C: int) -> None:
+def find_answers(logits: Array, answers: Any, finite: Any, sizes: Any) -> None:
     """The first label of the largest of logits [M, C], NaN above all; 1 where all are finite."""
+    M, C = sizes
     lowest = logits.dtype.type(-math.inf)
     for row in up_to(M):
         highest, differ = splat(lowest), splat(logits.dtype.type(0))

@@ -19,7 +19,7 @@ def _block_forward(keep: bool, inputs: Tensor, blocks: Tensor) -> tuple[Tensor, 
     outputs = inputs.new_empty(*inputs.shape[:-1], blocks.shape[1], blocks.shape[3])
     numbers, stride = rows_of(inputs, inputs.dim() - 1)
     sizes = _block_sizes(inputs, blocks)
-    loops("block_diagonal").block_forward(numbers, blocks.contiguous(), outputs, *sizes, stride)
+    loops("block_diagonal").block_forward(numbers, blocks.contiguous(), outputs, sizes, stride)
     return outputs, outputs.new_empty(len(outputs), 0)
 
 
@@ -29,7 +29,7 @@ def _block_backward(given: list[Tensor], kept: Tensor, by_outputs: Tensor) -> Te
     found = [part.new_empty(part.shape) for part in given]
     arrays = contiguous(blocks, by_outputs, *found)
     sizes = _block_sizes(inputs, blocks)
-    loops("block_diagonal").block_backward(numbers, *arrays, *sizes, stride)
+    loops("block_diagonal").block_backward(numbers, *arrays, sizes, stride)
     return tuple(found)
 
 

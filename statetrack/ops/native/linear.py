@@ -39,7 +39,7 @@ def map_rows(
     rows, stride = rows_of(inputs, inputs.dim() - 1)
     sizes = _sizes(inputs, weight)
     given = contiguous(weight, bias, others)
-    loops("linear").linear_forward(rows, *given, outputs, *sizes, stride)
+    loops("linear").linear_forward(rows, *given, outputs, sizes, stride)
     return outputs
 
 
@@ -55,7 +55,7 @@ def map_rows_backward(
     by_inputs, by_weight = inputs.new_empty(inputs.shape), weight.new_zeros(weight.shape)
     by_bias = None if bias is None else bias.new_zeros(bias.shape)
     arrays = contiguous(weight, by_outputs, by_same, by_inputs, by_weight, by_bias)
-    loops("linear").linear_backward(rows, *arrays, *_sizes(inputs, weight), stride)
+    loops("linear").linear_backward(rows, *arrays, _sizes(inputs, weight), stride)
     return by_inputs, by_weight, by_bias
 
 

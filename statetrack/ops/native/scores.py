@@ -31,7 +31,7 @@ def answers(logits: Tensor) -> tuple[Tensor, Tensor]:
     """The first label of the largest of logits [..., C], and whether all are finite: [...]."""
     found = torch.empty(2, *logits.shape[:-1], dtype=torch.int64)
     given = logits.detach().contiguous()
-    loops("scores").find_answers(given, *found.unbind(0), *_sizes(given))
+    loops("scores").find_answers(given, *found.unbind(0), _sizes(given))
     return found[0], found[1].bool()
 
 
@@ -40,7 +40,7 @@ def _entropy_forward(
 ) -> tuple[Tensor, ...]:
     losses, sums = logits.new_empty(labels.shape), logits.new_empty(*labels.shape, 2)
     given = logits.contiguous(), labels.contiguous()
-    loops("scores").entropy_forward(*given, losses, sums, *_sizes(logits), smoothing)
+    loops("scores").entropy_forward(*given, losses, sums, _sizes(logits), smoothing)
     return losses, sums
 
 
@@ -50,21 +50,21 @@ def _entropy_backward(
     logits, labels = (part.contiguous() for part in given)
     found = logits.new_empty(logits.shape)
     arrays = logits, labels, sums, by_losses.contiguous(), found
-    loops("scores").entropy_backward(*arrays, *_sizes(logits), smoothing)
+    loops("scores").entropy_backward(*arrays, _sizes(logits), smoothing)
     return found, None
 
 
 def _error_forward(keep: bool, logits: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
     losses = logits.new_empty(labels.shape)
     given = logits.contiguous(), labels.contiguous()
-    loops("scores").error_forward(*given, losses, *_sizes(logits))
+    loops("scores").error_forward(*given, losses, _sizes(logits))
     return losses, logits.new_empty(0)
 
 
 def _error_backward(given: list[Tensor], kept: Tensor, by_losses: Tensor) -> Tensors:
     logits, labels = (part.contiguous() for part in given)
     found = logits.new_empty(logits.shape)
-    loops("scores").error_backward(logits, labels, by_losses.contiguous(), found, *_sizes(logits))
+    loops("scores").error_backward(logits, labels, by_losses.contiguous(), found, _sizes(logits))
     return found, None
 
 
