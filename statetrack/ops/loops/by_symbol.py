@@ -40,24 +40,15 @@ def _sort(keys: Array, words: Array, count: int, V: int, starts: Array, order: A
 
 
 @part
-def _products(
-    matrix: Array,
-    first: int,
-    N: int,
-    words: Array,
-    begin: int,
-    end: int,
-    rows: Array,
-    place: int,
-    out: Array,
-    to: int,
-) -> None:
+def _products(matrix: Any, N: int, words: Any, rows: Any, found: Any) -> None:
     """Multiply the rows of some words by one matrix [N, N], whose row n belongs to their number n.
 
-    The row of word w is at `place` + w N, and its product is written at `to` + w N.
+    Matrix, rows and products are an array and a place, behind which those of word w are at w N;
+    words are an array and the places in it of the first one and behind the last one.
     """
-    left, right = (rows, place, N, 1), (matrix, first, LANES, N)
-    products_of_rows(left, right, (N, N // LANES), (out, to, N), (words, begin, end))
+    (numbers, first), (given, place), (out, to) = matrix, rows, found
+    left, right = (given, place, N, 1), (numbers, first, LANES, N)
+    products_of_rows(left, right, (N, N // LANES), (out, to, N), words)
 
 
 @part
@@ -106,12 +97,9 @@ def matrices_forward(
                 put(keys, word, at(symbols, (lane * B + word) * T + t))
             _sort(keys, words, B, V, starts, order)
             for symbol in up_to(V):
-                matrix, begin, end = (
-                    (lane * V + symbol) * N * N,
-                    at(starts, symbol),
-                    at(starts, symbol + 1),
-                )
-                _products(columns, matrix, N, order, begin, end, states, before, states, after)
+                matrix = columns, (lane * V + symbol) * N * N
+                some = order, at(starts, symbol), at(starts, symbol + 1)
+                _products(matrix, N, some, (states, before), (states, after))
             if every > 0 and (t + 1) % every == 0:
                 for word in up_to(B):
                     normalise_row(states, after + word * N, N)
@@ -167,13 +155,9 @@ def matrices_backward(
                 put(keys, number, at(symbols, (lane * B + word) * T + t))
             _sort(keys, words, count, V, starts, order)
             for symbol in up_to(V):
-                matrix, begin, end = (
-                    (lane * V + symbol) * N * N,
-                    at(starts, symbol),
-                    at(starts, symbol + 1),
-                )
-                now = t * B * N
-                _products(matrices, matrix, N, order, begin, end, adjoints, now, by_first, own)
+                matrix = matrices, (lane * V + symbol) * N * N
+                some = order, at(starts, symbol), at(starts, symbol + 1)
+                _products(matrix, N, some, (adjoints, t * B * N), (by_first, own))
             for n in up_to(count):
                 put(every, found, t * B + at(words, n))
                 found += 1
@@ -257,8 +241,8 @@ def factors_forward(
             map_rows(rows_now, (B, N, C), (panel, 0), no_rows(kept), found, sums)
             if t + 1 < T:
                 after = base + (t + 1 if keep else (t + 1) % 2) * B * N
-                matrix = lane * N * N
-                _products(columns, matrix, N, words, 0, B, kept, now + later, kept, after)
+                matrix = columns, lane * N * N
+                _products(matrix, N, (words, 0, B), (kept, now + later), (kept, after))
     release(words)
     release(panel)
 
@@ -314,7 +298,8 @@ def factors_backward(
                     store(by_gains, gain + n, load(by_gains, gain + n) + added)
                     store(adjoints, now + row + n, adjoint * load(gains, gain + n))
             if t > 0:
-                _products(core, lane * N * N, N, words, 0, count, adjoints, now, gradient, 0)
+                matrix = core, lane * N * N
+                _products(matrix, N, (words, 0, count), (adjoints, now), (gradient, 0))
                 for n in up_to(count):
                     place = now + at(words, n) * N
                     put(places, 2 * found, place)

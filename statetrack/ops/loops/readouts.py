@@ -32,25 +32,20 @@ def read_row(
 
 @part
 def _read_backward(
-    readout: Array,
-    first: int,
-    row: Array,
-    place: int,
-    N: int,
-    C: int,
-    by_logits: Array,
-    given: int,
-    by_readout: Array,
-    by_row: Array,
-    to: int,
+    given: Any, row: Any, readout: Any, sizes: Any, by_readout: Array, by_row: Any
 ) -> None:
-    """Add the gradients by the readout and by the row of one row's logits."""
+    """Add the gradients by the readout and by a row [N] of its logits; sizes are N and C.
+
+    All but the gradient by the readout are an array and a place.
+    """
+    (by_logits, place), (numbers, own), (weights, first), (N, C) = given, row, readout, sizes
+    found, to = by_row
     for label in up_to(C):
-        factor = splat(at(by_logits, given + label))
+        factor = splat(at(by_logits, place + label))
         for n in spaced(0, N, LANES):
             weight = first + label * N + n
-            store(by_row, to + n, load(by_row, to + n) + factor * load(readout, weight))
-            added = factor * load(row, place + n)
+            store(found, to + n, load(found, to + n) + factor * load(weights, weight))
+            added = factor * load(numbers, own + n)
             store(by_readout, weight, load(by_readout, weight) + added)
 
 
@@ -97,19 +92,18 @@ def words_read(
 def read_words_backward(
     given: Any, rows: Any, readout: Any, sizes: Any, words: Any, by_readout: Array, by_rows: Any
 ) -> None:
-    """The same as `_read_rows_backward` of some words: what others hold may not be finite."""
+    """The same as `read_rows_backward` of some words: what others hold may not be finite."""
     (B, N, C), (numbers, count) = sizes, words
     if count == B:
         read_rows_backward(given, rows, readout, sizes, by_readout, by_rows)
     else:
-        (by_logits, place, step), (states, row, stride), (weights, first) = given, rows, readout
+        (by_logits, place, step), (states, row, stride) = given, rows
         found, to, width = by_rows
         for number in up_to(count):
             word = at(numbers, number)
-            _read_backward(
-                weights, first, states, row + word * stride, N, C,
-                by_logits, place + word * step, by_readout, found, to + word * width,
-            )  # fmt: skip
+            own, by_own = (states, row + word * stride), (found, to + word * width)
+            wanted = by_logits, place + word * step
+            _read_backward(wanted, own, readout, (N, C), by_readout, by_own)
 
 
 @part
