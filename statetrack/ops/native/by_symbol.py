@@ -19,9 +19,6 @@ from torch.nn import functional
 from statetrack.ops.lanes import check_normalise
 from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, known, loops, or_zeros
 
-LANES = 16
-"""Rows of arrays are multiples of so many numbers."""
-
 
 def read_by_matrices(
     matrices: Tensor, symbols: Tensor, first: Tensor, readout: Tensor, *, normalise_every: int = 0
@@ -121,8 +118,9 @@ def _loop(
 
 
 def _padded(tensor: Tensor, axes: int) -> Tensor:
-    """The tensor with zeros after its last `axes` axes, to multiples of `LANES`; contiguous."""
-    missing = [-size % LANES for size in tensor.shape[: -axes - 1 : -1]]
+    """The tensor with zeros after its last `axes` axes, to whole vectors; contiguous."""
+    lanes = loops("vectors").LANES
+    missing = [-size % lanes for size in tensor.shape[: -axes - 1 : -1]]
     if not any(missing):
         return tensor.contiguous()
     return functional.pad(tensor, [part for size in missing for part in (0, size)])
@@ -259,7 +257,7 @@ def _blocks_forward(
     sizes = lanes, words, steps, num_symbols, labels, _, _ = _sizes(
         symbols, blocks, readout, num_blocks, first
     )
-    row = size * (num_blocks + -num_blocks % LANES)
+    row = size * (num_blocks + -num_blocks % loops("vectors").LANES)
     states = first.new_empty(lanes, words, steps + 1 if keep else 2, row)
     logits = first.new_empty(lanes, words, steps, labels)
     last = first.new_empty(lanes, words, first.shape[-1])
