@@ -41,6 +41,7 @@ from statetrack.sweep import Budget, Suite
 from statetrack.sweep.suite import PublishedTable
 from statetrack.training import DataSettings, Protocol, TrainSettings
 from tests.new_process import forget_plugins
+from tests.test_architecture import face
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -643,7 +644,7 @@ def test_the_reference_has_every_public_name_once():
     pages = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md"))
     written = re.findall(r"^\.\. auto\w+:: (\S+)$", pages, re.M)
     public = {f"statetrack.{name}" for name in statetrack.__all__ if name != "__version__"}
-    functions = {name: getattr(ops, name) for name in ops.__all__}
+    functions = {name: getattr(ops, name) for name in face("ops")}
     operations = {
         f"statetrack.ops.{name}"
         for name, function in functions.items()
