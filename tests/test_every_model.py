@@ -131,6 +131,23 @@ def test_the_training_defaults_are_valid_training_settings(name: str) -> None:
 # --- what every model computes ---
 
 
+@every_recurrent_model
+@pytest.mark.parametrize("kernel", ["torch", "auto"])
+@pytest.mark.parametrize("num_states", [1, B - 1, B + 1])
+def test_a_state_of_other_words_is_refused(name: str, kernel: str, num_states: int) -> None:
+    """Loops check no bounds; a state of one word may be that of all."""
+    takes = "kernel" in MODELS[name].settings_class.model_fields
+    model = make(name, **({"kernel": kernel} if takes else {}))
+    assert isinstance(model, RecurrentModel)
+    symbols, state = words(B, FEW), model.initial_state(num_states)
+    try:
+        logits, _ = model.scan(symbols, state)
+    except (AssertionError, IndexError, RuntimeError, ValueError):
+        return
+    assert num_states == 1
+    torch.testing.assert_close(logits, model(symbols), rtol=1e-4, atol=1e-4)
+
+
 @every_model
 def test_a_model_keeps_every_property(name: str) -> None:
     """Shapes, causality, gradients, replicas, steps and pieces: what `check_model` checks."""

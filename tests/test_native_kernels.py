@@ -1533,3 +1533,82 @@ def test_processes_that_compile_at_once_do_not_mix_types(tmp_path, cache_folder)
     ended = run_at_once([partial(double_all, types), partial(double_all, types[::-1])])
     assert [each.code for each in ended] == [0, 0], ended
     assert len(list(cache_folder.rglob("doubling*.nbc"))) == 2
+
+
+# --- what a loop is not given ---
+
+
+@pytest.mark.parametrize("kernel", ["torch", "native"])
+@pytest.mark.parametrize("name", ["bilinear", "bilinear-cp", "lstm", "transformer", "gla"])
+def test_second_derivatives_are_right_or_refused(name, kernel) -> None:
+    """Also of what is linear in the logits, whose incoming gradient depends on no weight."""
+    model = MODELS[name](MODELS[name].settings_class(kernel=kernel), num_symbols=3, num_labels=2)
+    model.double()
+    weight, symbols = model.readout.weight, torch.randint(3, (2, 4))
+    other = next(part for part in model.parameters() if part is not weight)
+
+    def slope(change: float) -> Tensor:
+        moved = {"readout.weight": weight + change}
+        logits = functional_call(model, moved, (symbols,))
+        return torch.autograd.grad(logits[..., 0].sum(), other, create_graph=True)[0].sum()
+
+    try:
+        slope(0).backward()
+    except RuntimeError as problem:
+        assert "second derivatives" in str(problem)
+        return
+    found = weight.grad
+    difference = (slope(1e-5) - slope(-1e-5)) / 2e-5
+    torch.testing.assert_close(found.sum(), difference, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["bilinear-cp", "lstm", "transformer"])
+def test_derivatives_by_torch_func_need_torchs_kernel(name) -> None:
+    """With `auto` they get it; loops refuse them in one sentence."""
+    settings_class = MODELS[name].settings_class
+    model = MODELS[name](settings_class(), num_symbols=3, num_labels=2)
+    symbols, weights = torch.randint(3, (2, 4)), dict(model.named_parameters())
+
+    def loss(weights: dict[str, Tensor]) -> Tensor:
+        return functional_call(model, weights, (symbols,)).square().sum()
+
+    found = torch.func.grad(loss)(weights)
+    loss(weights).backward()
+    for key, part in weights.items():
+        torch.testing.assert_close(found[key], part.grad, rtol=1e-3, atol=1e-4)
+    model = MODELS[name](settings_class(kernel="native"), num_symbols=3, num_labels=2)
+    with pytest.raises(SettingsError, match=r"no derivatives by torch\.func"):
+        torch.func.grad(loss)(dict(model.named_parameters()))
+
+
+@pytest.mark.parametrize("hidden", [1, 3, 16])
+def test_matrices_by_symbol_may_have_their_symbols_last_in_memory(hidden) -> None:
+    symbols = torch.randint(4, (2, 3, 6))
+    first, readout = torch.randn(2, 2, 3, hidden, dtype=torch.float64)
+    weights = torch.randn(2, hidden, hidden, 4, dtype=torch.float64)
+    found = []
+    for kernel in ("native", "torch"):
+        given = weights.clone().requires_grad_()
+        operators = ops.DenseOperators(given.movedim(-1, 1))
+        logits, _ = operators.read(symbols, first, readout, kernel=kernel)
+        logits.square().sum().backward()
+        found.append(given.grad)
+    torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize(
+    "name, weight", [("minmax", "blocks.0.mixer.mlp.1.gate"), ("rwkv6", "blocks.0.mixer.decay")]
+)
+def test_what_is_no_number_stays_none(name, weight) -> None:
+    """A replica whose weights are NaN has no answer, however many rows a loop reads."""
+    found = []
+    for kernel in ("native", "torch"):
+        settings = MODELS[name].settings_class(kernel=kernel, width=8)
+        torch.manual_seed(0)
+        model = MODELS[name](settings, num_symbols=3, num_labels=2)
+        layer = model.get_submodule(weight)
+        with torch.no_grad():
+            (layer.weight if name == "minmax" else layer.bias).fill_(torch.nan)
+        found.append(model(torch.zeros(16, 40, dtype=torch.int64)).isnan())
+    assert found[0][:, 1:].all()
+    assert torch.equal(*found)

@@ -34,11 +34,11 @@ B batch, T time, D width, N heads, K head size.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from statetrack.algebra import Attention, Size
@@ -54,7 +54,14 @@ from statetrack.models._settings import (
     MOST_LAYERS,
     BlockSettings,
 )
-from statetrack.ops import apply, join_lanes, native, natively
+from statetrack.ops import (
+    apply,
+    is_transformed,
+    join_lanes,
+    native,
+    natively,
+    refusing_second_derivatives,
+)
 from statetrack.settings import option
 
 LONGEST_PERIOD = 10_000
@@ -118,7 +125,9 @@ class TransformerBlock(WithKernel):
         queries, keys, values = heads.chunk(3, 1)
         if self.rotary:
             queries, keys = turned(queries), turned(keys)
-        read = apply(_Attention, queries, keys, values, bias)
+        plain = is_transformed()  # by torch.func.grad, which has derivatives of its own
+        attend = _attend if plain else partial(apply, _Attention)
+        read = attend(queries, keys, values, bias)
         return self._finish(stream, read.transpose(1, 2).flatten(-2))
 
     def _by_loop(self, projected: Tensor) -> bool:
@@ -252,7 +261,7 @@ class _Attention(torch.autograd.Function):
         ctx.save_for_backward(*inputs)
 
     @staticmethod
-    @once_differentiable
+    @refusing_second_derivatives
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         queries, keys, values, bias = ctx.saved_tensors
         heads = [part.detach().requires_grad_() for part in (queries, keys, values)]

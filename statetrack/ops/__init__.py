@@ -8,7 +8,7 @@ Each function agrees with its definition in two lines, in `tests/reference.py`.
 
 A population of R replicas runs through `torch.func.vmap`, for which every kernel has a batching
 rule, forward and backward. Gradients are taken outside the `vmap`, as `vmap(functional_call)(...)`
-followed by `.backward()` does; second derivatives are not supported.
+followed by `.backward()` does; second derivatives are refused.
 
 bfloat16 and float16 (autocast or not) are converted to float32: a recurrence always runs in
 float32 or better, because its rounding errors accumulate over time.
@@ -59,8 +59,10 @@ from statetrack.ops.fla import LARGEST_GATED_KEY as LARGEST_GATED_KEY
 from statetrack.ops.lanes import apply as apply
 from statetrack.ops.lanes import has_numbers as has_numbers
 from statetrack.ops.lanes import in_full_precision as in_full_precision
+from statetrack.ops.lanes import is_transformed as is_transformed
 from statetrack.ops.lanes import join_lanes as join_lanes
 from statetrack.ops.lanes import power_of_two as power_of_two
+from statetrack.ops.lanes import refusing_second_derivatives as refusing_second_derivatives
 from statetrack.ops.lanes import require_below as require_below
 from statetrack.ops.lanes import turned as turned
 from statetrack.ops.lanes import widened as widened

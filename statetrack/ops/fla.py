@@ -25,10 +25,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from statetrack.ops.lanes import apply, in_full_precision, join_lanes
+from statetrack.ops.lanes import (
+    apply,
+    in_full_precision,
+    join_lanes,
+    refusing_second_derivatives,
+)
 from statetrack.registry import missing_kernels
 
 OLDEST_GPU = (8, 0)
@@ -92,7 +96,7 @@ class _Kernel(torch.autograd.Function):
         ctx.graph = inputs[1]
 
     @staticmethod
-    @once_differentiable
+    @refusing_second_derivatives
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         leaves, results = ctx.graph
         given = [pair for pair in zip(results, gradients, strict=True) if pair[1] is not None]

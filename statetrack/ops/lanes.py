@@ -37,6 +37,11 @@ EXPONENTS = {
 }
 """Integers of the same width, and the bits of the exponent in these."""
 
+NO_SECOND_DERIVATIVES = (
+    "second derivatives are not computed through this kernel: by kernel='torch' there are those of "
+    "`step` of a linear recurrence, and of most other layers"
+)
+
 P = ParamSpec("P")
 Result = TypeVar("Result")
 
@@ -73,6 +78,14 @@ def _without_axis(argument: Any, level: int) -> tuple[Any, int | None]:
     if _functorch.maybe_get_level(argument) != level:
         return argument, None
     return _functorch.get_unwrapped(argument), _functorch.maybe_get_bdim(argument)
+
+
+def is_transformed() -> bool:
+    """Whether a transform of `torch.func` other than `vmap` is active: `grad`, or `jvp`."""
+    if not KNOWS_VMAP or not torch._C._are_functorch_transforms_active():
+        return False
+    vmap = _functorch.TransformType.Vmap
+    return any(each.key() != vmap for each in _functorch.get_interpreter_stack())
 
 
 def has_numbers(tensor: Tensor) -> bool:
@@ -131,7 +144,34 @@ def backward_pass(
             return (None,) * len(ctx.needs_input_grad)
         return precise(ctx, gradient)
 
-    return once_differentiable(backward)
+    return refusing_second_derivatives(backward)
+
+
+def refusing_second_derivatives(
+    backward: Callable[..., tuple[Tensor | None, ...]],
+) -> Callable[..., tuple[Tensor | None, ...]]:
+    """A backward pass of which no second derivatives are computed: `RuntimeError` for them.
+
+    torch's `once_differentiable` refuses it only if the incoming gradients depend on something; of
+    a result that is linear in a kernel's output they do not, and second derivatives would be 0.
+    """
+    by_torch = once_differentiable(backward)
+
+    @wraps(backward)
+    def once(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        if not torch.is_grad_enabled():
+            return backward(ctx, *gradients)
+        if torch._C._are_functorch_transforms_active():  # their tensors know no refusal
+            found: tuple[Tensor | None, ...] = by_torch(ctx, *gradients)
+            return found
+        with torch.no_grad():
+            found = backward(ctx, *gradients)
+        refuse = torch._C._functions.DelayedError(NO_SECOND_DERIVATIVES, len(found))
+        given = [None if part is None else part.detach().requires_grad_() for part in found]
+        refused: tuple[Tensor | None, ...] = refuse(*given)  # type: ignore[arg-type]
+        return refused
+
+    return once
 
 
 def signed(function: Callable[P, Result]) -> Callable[P, Result]:

@@ -59,7 +59,7 @@ def decays_forward(numbers: Array, biases: Array, found: Array, sizes: Any, most
             count, place = least(LANES, D - i), row * D + i
             given = load_some(numbers, place, count)
             given = given + load_some(biases, row // M * D + i, count)
-            given = zero - greater(zero - given, splat(found.dtype.type(-most)))
+            given = zero - greater(splat(found.dtype.type(-most)), zero - given)
             store_some(found, place, count, zero - exponential(given))
 
 
@@ -82,7 +82,7 @@ def decays_backward(
             given = load_some(numbers, place, count) + load_some(biases, own, count)
             below = numbers.dtype.type(most) - given
             share = with_sign_of(splat(half), below) + half  # 1, or 0 above
-            given = zero - greater(zero - given, splat(numbers.dtype.type(-most)))
+            given = zero - greater(splat(numbers.dtype.type(-most)), zero - given)
             wanted = load_some(by_found, place, count) * share * (zero - exponential(given))
             store_some(by_numbers, place, count, wanted)
             add_some(by_biases, own, count, wanted)

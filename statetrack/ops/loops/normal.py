@@ -92,4 +92,4 @@ def unit(vector: Any, array: Array, kind: int) -> Any:
     if kind == SILU:
         share = sigmoid(vector, array)
         return vector * share, share * (one + vector * (one - share))
-    return greater(vector, splat(zero)), half - with_sign_of(splat(half), zero - vector)
+    return greater(splat(zero), vector), half - with_sign_of(splat(half), zero - vector)

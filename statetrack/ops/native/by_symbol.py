@@ -123,7 +123,12 @@ def _padded(tensor: Tensor, axes: int) -> Tensor:
     missing = [-size % lanes for size in tensor.shape[: -axes - 1 : -1]]
     if not any(missing):
         return tensor.contiguous()
-    return functional.pad(tensor, [part for size in missing for part in (0, size)])
+    return functional.pad(tensor, [part for size in missing for part in (0, size)]).contiguous()
+
+
+def _zeros(like: Tensor) -> Tensor:
+    """Zeros to which a loop adds: contiguous, whatever the strides of the tensor they are for."""
+    return like.new_zeros(like.shape)
 
 
 def _cut(tensor: Tensor, like: Tensor) -> Tensor:
@@ -173,7 +178,7 @@ def _matrices_backward(
     first, matrices, symbols, readout = given
     rows, weights = _padded(matrices, 2), _padded(readout, 1)
     sizes = _sizes(symbols, matrices, readout, rows.shape[-1], first)
-    by_rows, by_weights = torch.zeros_like(rows), torch.zeros_like(weights)
+    by_rows, by_weights = _zeros(rows), _zeros(weights)
     by_first = first.new_empty(*symbols.shape[:2], sizes[5])
     arrays = contiguous(
         rows,
@@ -221,9 +226,9 @@ def _factors_backward(
     first, core, gains, symbols, readout = given
     matrix, factors, weights = _padded(core, 2), _padded(gains, 1), _padded(readout, 1)
     sizes = _sizes(symbols, gains, readout, matrix.shape[-1], first)
-    found = [torch.zeros_like(part) for part in (matrix, factors)]
+    found = [_zeros(part) for part in (matrix, factors)]
     by_first = first.new_empty(*symbols.shape[:2], sizes[5])
-    by_weights = torch.zeros_like(weights)
+    by_weights = _zeros(weights)
     arrays = contiguous(
         matrix,
         factors,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -10,12 +11,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from statetrack.ops.lanes import (
     apply,
+    is_transformed,
     join_lanes,
     place_lanes,
+    refusing_second_derivatives,
     require_below,
     signed,
 )
@@ -27,6 +29,8 @@ def why_not(device: torch.device, dtype: torch.dtype = torch.float32) -> str | N
         return f"its loops run on the CPU, and the device is {device}"
     if dtype not in _TYPES:
         return f"its loops get float32 or float64, not {dtype}"
+    if is_transformed():
+        return "its loops have no derivatives by torch.func"
     return _missing()
 
 
@@ -36,6 +40,8 @@ _TYPES = torch.float32, torch.float64
 @cache
 def _missing() -> str | None:
     """What is in the way of the loops on this machine; None if nothing is."""
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+        return "NUMBA_DISABLE_JIT is set, and its loops are compiled"
     try:
         loops("vectors")
     except ModuleNotFoundError as problem:
@@ -64,6 +70,12 @@ def known(numbers: Tensor, count: int) -> Tensor:
     return numbers
 
 
+def require_shape(state: Tensor, *shape: int) -> None:
+    """Raise `ValueError` for a state of another shape than words have: loops would not notice."""
+    if state.shape != shape:
+        raise ValueError(f"a state of the shape {[*state.shape]}, where words have {[*shape]}")
+
+
 # --- calls ---
 
 Tensors = tuple[Tensor | None, ...]
@@ -85,7 +97,10 @@ class Loop:
     passes: int = 0
     """How many of the first tensors are the last results, with gradients given to `backward`."""
     repeats: bool = False
-    """Whether the first tensor may have fewer words, which repeat, if it has no gradient."""
+    """Whether the first tensor is a state, which all replicas of `vmap` may share.
+
+    The loop then gets fewer words of it than of the second tensor: they repeat.
+    """
 
 
 def call(
@@ -99,6 +114,8 @@ def call(
     if torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
             return call(first, loop, *inputs, has_lanes=has_lanes)
+    if loop.repeats and inputs[0] is not None:
+        require_shape(first, len(inputs[0]), *first.shape[1:])
     dtype = first.dtype
     given = [
         part if part is None or part.dtype == dtype or not part.is_floating_point()
@@ -140,9 +157,8 @@ class _Loop(torch.autograd.Function):
         ctx.save_for_backward(*given, output[0 if ctx.loop.keeps_outputs else -1])
 
     @staticmethod
+    @refusing_second_derivatives
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled():
-            return _differentiated_once(ctx, *gradients)
         if all(gradient is None for gradient in gradients):
             return (None,) * len(ctx.needs_input_grad)
         *inputs, kept = ctx.saved_tensors
@@ -175,9 +191,6 @@ class _Loop(torch.autograd.Function):
         if has_lanes:
             results = tuple(part.unflatten(0, (size, -1)) for part in results)
         return results, (0,) * len(results)
-
-
-_differentiated_once = once_differentiable(_Loop.backward)
 
 
 def _need_gradients(parts: Sequence[Tensor | None]) -> bool:

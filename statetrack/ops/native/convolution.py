@@ -9,7 +9,15 @@ from functools import partial
 
 from torch import Tensor
 
-from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops, rows_of
+from statetrack.ops.native.calls import (
+    Loop,
+    Tensors,
+    call,
+    contiguous,
+    loops,
+    require_shape,
+    rows_of,
+)
 
 
 def convolution(
@@ -37,6 +45,8 @@ def _convolution_forward(
     filters: Tensor,
     biases: Tensor | None,
 ) -> tuple[Tensor, ...]:
+    *lanes, _, channels = inputs.shape
+    require_shape(window, *lanes, filters.shape[-1] - 1, channels)
     numbers, stride = rows_of(inputs, 3)
     outputs = inputs.new_empty(inputs.shape)
     arrays = contiguous(window, filters.mT, biases, outputs)

@@ -18,6 +18,7 @@ from statetrack.ops.native.calls import (
     contiguous,
     loops,
     or_zeros,
+    require_shape,
     rows_of_each,
 )
 
@@ -45,6 +46,7 @@ def turning_diagonal(
 def _diagonal_forward(
     paired: bool, keep: bool, state: Tensor, gains: Tensor, inputs: Tensor
 ) -> tuple[Tensor, ...]:
+    require_shape(state, len(inputs), inputs.shape[-1])
     outputs, last = inputs.new_empty(inputs.shape), state.new_empty(state.shape)
     given, strides = rows_of_each(gains, inputs)
     arrays = contiguous(state, outputs, last)

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, loops, or_zeros
+from statetrack.ops.native.calls import (
+    Loop,
+    Tensors,
+    call,
+    contiguous,
+    loops,
+    or_zeros,
+    require_shape,
+)
 
 
 def matrix_network(
@@ -39,6 +47,7 @@ def _forward(
     state: Tensor,
 ) -> tuple[Tensor, ...]:
     sizes = lanes, words, steps, heads, rows, columns = (*queries.shape, values.shape[-1])
+    require_shape(state, lanes, words, heads, rows, columns)
     outputs, last = values.new_empty(values.shape), state.new_empty(state.shape)
     kept = state.new_empty(lanes, 0)
     if keep:

@@ -8,7 +8,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from statetrack.ops.native.calls import Loop, Tensors, call, contiguous, known, loops, or_zeros
+from statetrack.ops.native.calls import (
+    Loop,
+    Tensors,
+    call,
+    contiguous,
+    known,
+    loops,
+    or_zeros,
+    require_shape,
+)
 from statetrack.ops.native.linear import map_rows, map_rows_backward
 
 Maps = tuple[Tensor, Tensor, Tensor, Tensor]
@@ -56,6 +65,8 @@ def _gated_forward(
     sizes = lanes, words, steps, _, units, gates = _gated_sizes(inputs, rows, recurrent)
     outputs = inputs.new_empty(lanes, words, steps, units)
     last = inputs.new_empty(lanes, words, 2 if gates == 4 else 1, units)
+    if state is not None:
+        require_shape(state, *last.shape)
     kept = inputs.new_empty(lanes, 0)
     if keep:
         width = loops("vectors").LANES
@@ -124,6 +135,7 @@ def _second_order_forward(
     keep: bool, matrices: Tensor, biases: Tensor, symbols: Tensor, state: Tensor
 ) -> tuple[Tensor, ...]:
     sizes = (*symbols.shape, *matrices.shape[1:3])
+    require_shape(state, *symbols.shape[:2], matrices.shape[-1])
     states = state.new_empty(*symbols.shape, state.shape[-1])
     last = state.new_empty(state.shape)
     given = contiguous(matrices, biases)

@@ -16,6 +16,7 @@ from statetrack.ops.native.calls import (
     contiguous,
     loops,
     or_zeros,
+    require_shape,
     rows_of_each,
 )
 
@@ -48,12 +49,13 @@ def scalar_lstm(
 
 def _scalar_forward(sigmoidal: bool, keep: bool, *given: Tensor) -> tuple[Tensor, ...]:
     entering, leaving, biases, recurrent, state = given
-    sizes = (*entering.shape[:4], state.shape[-1])
+    sizes = lanes, words, _, heads, size = (*entering.shape[:4], recurrent.shape[-2])
+    require_shape(state, lanes, words, heads, 4, size)
     outputs, last = state.new_empty(sizes), state.new_empty(state.shape)
-    lanes = loops("vectors").LANES
     kept = state.new_empty(len(state), 0)
     if keep:
-        kept = state.new_empty(*sizes[:4], 8 * -(-sizes[-1] // lanes) * lanes)
+        width = loops("vectors").LANES
+        kept = state.new_empty(*sizes[:4], 8 * -(-size // width) * width)
     inputs, strides = rows_of_each(entering, leaving, leading=3)
     arrays = contiguous(biases, recurrent, state, outputs, last, kept)
     loops("scalar_lstm").slstm_forward(*inputs, *arrays, sizes, sigmoidal, strides)

@@ -17,6 +17,7 @@ from statetrack.ops.native.calls import (
     contiguous,
     loops,
     or_zeros,
+    require_shape,
     rows_of_each,
 )
 
@@ -46,6 +47,7 @@ def _selective_forward(signed: bool, keep: bool, *inputs: Tensor) -> tuple[Tenso
     *sequences, rates, state = inputs
     sizes = _selective_sizes(sequences)
     lanes, words, positions, channels, numbers = sizes
+    require_shape(state, lanes, words, numbers, channels)
     chunks = -(-positions // loops("matrix_states").CHUNK) if keep else 0
     width = loops("vectors").LANES
     kept = state.new_empty(lanes, words, chunks, -(-channels // width), numbers, width)

@@ -17,6 +17,7 @@ from statetrack.ops.native.calls import (
     contiguous,
     loops,
     or_zeros,
+    require_shape,
     rows_of_each,
 )
 from statetrack.ops.native.matrix_states import reads_whole_words
@@ -44,6 +45,9 @@ def weighted_averages(
 
 def _forward(keep: bool, *inputs: Tensor) -> tuple[Tensor, ...]:
     keys, sums, exponents = inputs[0], *inputs[-2:]
+    *lanes, _, channels = keys.shape
+    require_shape(sums, *lanes, 2, channels)
+    require_shape(exponents, *lanes, channels)
     rows, strides = rows_of_each(*inputs[:3], leading=3)
     outputs = keys.new_empty(keys.shape)
     last = [part.new_empty(part.shape) for part in (sums, exponents)]
