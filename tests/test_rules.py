@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from statetrack.algebra import Algebra, analyse, monoid
-from statetrack.models import MODELS, SequenceModel
+from statetrack.models import MODELS, SequenceModel, make_model
 from statetrack.predicting import predict
 from statetrack.settings import Settings, build
 from statetrack.sources import Automaton, reachable
@@ -460,25 +460,51 @@ def test_an_average_that_decays_and_skips_positions_is_a_register() -> None:
 # --- constructions ---
 
 
-def ordered_machine(random: np.random.Generator) -> Automaton:
-    """States that are never left for one before, and symbols that do nothing a second time."""
+def ordered_machine(random: np.random.Generator, repeating: bool = False) -> Automaton:
+    """States that are never left for one before; symbols do nothing twice, or are `repeating`."""
     states, symbols = int(random.integers(2, 7)), int(random.integers(1, 5))
     delta = np.tile(np.arange(states)[:, None], symbols)
     for state in reversed(range(states - 1)):
         for symbol in range(symbols):
-            stays = [t for t in range(state + 1, states) if delta[t, symbol] == t]
+            later = range(state + 1, states)
+            stays = [t for t in later if repeating or delta[t, symbol] == t]
             if random.random() < 0.6 and stays:
                 delta[state, symbol] = random.choice(stays)
     kept = np.flatnonzero(reachable(delta, 0))
     return Automaton(np.searchsorted(kept, delta[kept]))
 
 
-def by_occurrences(automaton: Automaton, word: np.ndarray) -> list[int]:
-    """The state after every symbol, from what `once` says alone."""
+def answering(
+    ordered: Automaton, random: np.random.Generator, repeating: bool = False
+) -> Automaton:
+    """It has a state before the last symbol, that symbol, and a random label of both.
+
+    Where symbols are not `repeating`, the label after one does not tell whether it was read twice.
+    """
+    num_states, num_symbols = ordered.delta.shape
+    pairs = num_symbols * np.arange(num_states)[:, None] + np.arange(num_symbols)
+    label = random.integers(2, size=(num_states, num_symbols))
+    if not repeating:
+        label = label[ordered.delta, np.arange(num_symbols)]
+    delta = np.vstack([pairs[ordered.delta.ravel()], pairs[[ordered.start]]])
+    used = np.flatnonzero(reachable(delta, len(delta) - 1))
+    return Automaton(
+        np.searchsorted(used, delta[used]),
+        np.append(label.ravel(), 0)[used],
+        start=len(used) - 1,
+        labels=["0", "1"],
+    )
+
+
+def by_occurrences(automaton: Automaton, word: np.ndarray, bos: bool = False) -> list[int]:
+    """The state after every symbol, from averages; with `bos` that before every symbol."""
     delta = automaton.delta
 
     def once(holds: np.ndarray) -> np.ndarray:
-        return np.logical_or.accumulate(holds)
+        number = np.cumsum(holds)
+        if not bos:
+            return number / np.maximum(number, 1) > 0.5  # an average of ones, or 0
+        return number / (number + 1) > np.where(holds, 0.6, 0.3)  # and the token's 0
 
     state = np.full(len(word), -1)
 
@@ -507,6 +533,53 @@ def test_what_occurred_before_what_says_the_state_of_a_partially_ordered_machine
         algebra = analyse(automaton)
         for model in ("linear-attention", told("transformer", positions="none")):
             assert predict(algebra, model).can == "yes"
+
+
+@pytest.mark.parametrize("bos", [False, True])
+def test_the_last_symbol_is_seen_and_no_state_has_to_be_told_for_it(bos: bool) -> None:
+    random = np.random.default_rng(1)
+    attention, back = told("transformer", positions="none", bos=bos), 0
+    for _ in range(60):
+        ordered = ordered_machine(random, repeating=bos)
+        word = random.integers(0, ordered.num_symbols, 25)
+        after = ordered.states_after(word).tolist()
+        expected = [ordered.start, *after[:-1]] if bos else after
+        assert by_occurrences(ordered, word, bos) == expected
+        algebra = analyse(answering(ordered, random, repeating=bos))
+        assert predict(algebra, attention).can == "yes"
+        back += not algebra.machine.partially_ordered
+    assert back > 10
+
+
+def test_without_positions_what_comes_back_is_refused_where_it_is_seen_after_a_symbol() -> None:
+    answers = {
+        "turnstile": ("yes", "yes"),  # the last symbol is the answer
+        "even-pairs": ("yes", "yes"),  # the last symbol and the first, before which is no other
+        "ab-d-bc": ("no", "yes"),  # where a a is not as a
+        "register": ("no", "no"),
+        "flip-flop": ("no", "no"),
+        "tomita-2": ("no", "no"),
+    }
+    for task, expected in answers.items():
+        attention = [told("transformer", positions="none", bos=bos) for bos in (False, True)]
+        found = [predict(load_task(task), each) for each in attention]
+        assert tuple(each.can for each in found) == expected, task
+        assert all(each.witness is None or each.witness.suffixes != ((),) for each in found[1:])
+
+
+def test_a_transformer_answers_by_the_last_symbol_alone() -> None:
+    task = load_task("turnstile")
+    made = make_model("transformer", task, positions="none", layers=1, width=8, heads=1).double()
+    with torch.no_grad():
+        for weight in made.parameters():
+            weight.zero_()
+        made.norm.weight.fill_(1)
+        made.embedding.weight[:, :2] = torch.eye(2)
+        label = task.automaton.output[task.automaton.delta[0]]
+        made.readout.weight[label, [0, 1]] = 1
+        word = np.random.default_rng(0).integers(0, 2, 500)
+        answers = made(torch.from_numpy(word)[None])[0].argmax(-1)
+    assert (answers.numpy() == task.automaton.output[task.automaton.states_after(word)]).all()
 
 
 def test_two_layers_of_reflections_add_modulo_m() -> None:

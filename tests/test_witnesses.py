@@ -18,6 +18,7 @@ from sympy.combinatorics import Permutation, PermutationGroup
 import statetrack.algebra.witnesses as finding
 from statetrack.algebra import (
     Algebra,
+    Attention,
     Diagonal,
     DiagonalMinusRankOne,
     FixedPositiveLayers,
@@ -123,6 +124,7 @@ RULES: tuple[Recurrence, ...] = (
     Diagonal(gains="real", size=Size("state", 8)),
     Diagonal(gains="unit", size=Size("state", 8)),
     Diagonal(gains="complex", size=Size("state", 8), additive="input"),
+    Attention(layers=ONE, positions="none", bos=True),
 )
 
 
@@ -149,7 +151,26 @@ def test_words_of_random_machines_are_confirmed(
             replayed = replay(witness, automaton)
             assert replayed.confirmed, (rule, witness, replayed.says, automaton.delta.tolist())
             kinds.add(witness.kind)
-    assert kinds >= {"powers", "group", "count", "order"}
+    assert kinds >= {"powers", "group", "count", "order", "return"}
+
+
+def test_what_comes_back_is_found_wherever_a_further_symbol_shows_it() -> None:
+    draw, found = np.random.default_rng(3), set()
+    for _ in range(60):
+        algebra = analyse(random_automaton(draw))
+        machine, witness = algebra.machine, algebra.witnesses.comes_back
+        delta, answers = machine.delta, machine.automaton
+        reach = np.eye(len(delta), dtype=bool)
+        told = answers.scored[:, None] & answers.scored
+        told &= answers.output[:, None] != answers.output
+        later = np.zeros_like(told)
+        for _ in range(len(delta) ** 2):  # words of one more symbol
+            reach |= reach[delta].any(axis=1)
+            told = np.any([told[np.ix_(action, action)] for action in delta.T], axis=0)
+            later |= told
+        assert (witness is not None) == bool((reach & reach.T & later).any())
+        found.add(witness and len(witness.words[0]))
+    assert found == {None, 1, 2}
 
 
 def test_a_symbol_that_goes_round_is_shown_where_no_two_labels_in_a_row_are_asked_for() -> None:
@@ -202,6 +223,7 @@ def wrong(witness: Witness) -> Iterator[Witness]:
             yield replace(witness, accesses=witness.accesses[:1] * 2)
         case "return":
             yield replace(witness, words=(first, (*witness.words[1], *first)))
+            yield replace(witness, suffixes=((),))
     if witness.kind == "count":
         yield replace(witness, words=(first, first))
         yield replace(witness, words=(first, witness.words[1] * 2))

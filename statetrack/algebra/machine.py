@@ -87,6 +87,18 @@ class Machine:
         return int(strong_components(self.delta).max()) + 1 == len(self.delta)
 
     @cached_property
+    def partially_ordered_in_place(self) -> bool:
+        """The same of states that are one where every symbol leads from them to the same state.
+
+        A model that sees the last symbol has to know the state before it, and of that only what
+        follows. Where some word leads from one to another of those and another word back, the two
+        words read in turn come round in one strong component: there both have states.
+        """
+        component = strong_components(self.delta)
+        rows = np.unique(np.column_stack([component, self.delta]), axis=0)
+        return len(rows) == int(component.max()) + 1
+
+    @cached_property
     def apart(self) -> Booleans | None:
         """Which pairs of states give different labels after some word drawn from both: `[S, S]`.
 

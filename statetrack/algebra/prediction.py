@@ -38,8 +38,8 @@ Kind = Literal[
   adds as much along x as along `order` readings of w and one of y: so none tells the states apart.
 - `repeat`: a symbol x, and two words of x alone, the accesses, with different labels.
 
-A suffix of `powers`, `group`, `count` and `balance` is not empty, and two states are one there
-where they behave alike from the next symbol on: as the states of a Mealy machine are.
+A suffix of `powers`, `group`, `count`, `return` and `balance` is not empty, and two states are one
+there where they behave alike from the next symbol on: as the states of a Mealy machine are.
 """
 
 SAYS: dict[Kind, str] = {

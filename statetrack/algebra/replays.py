@@ -281,7 +281,7 @@ def _merge(witness: Witness, walk: _Walker) -> str:
 def _return(witness: Witness, walk: _Walker) -> str:
     away, back = witness.words
     (suffix,) = witness.suffixes
-    _need(bool(away) and bool(back), "a word is empty")
+    _need(bool(away) and bool(back) and bool(suffix), "a word is empty")
     state = walk.from_start(witness.access)
     _need(state == witness.states[0], "the access leads elsewhere")
     seen = set()

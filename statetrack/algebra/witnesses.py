@@ -527,30 +527,37 @@ class Witnesses:
 
     @cached_property
     def comes_back(self) -> Witness | None:
-        """Two words that lead from one state to another one and back, where labels show it."""
-        tell, delta, apart = self._tell, self._machine.delta, self._machine.apart
-        component = strong_components(delta)
-        states = ArrangedStates(tell.symbols, self._machine.actions)
-        best: tuple[int, Word, int, int] | None = None
-        nearest = sorted(tell.ways, key=lambda each: len(tell.ways[each][1]))
+        """Two words that lead from one state to another one and back.
+
+        Labels show it after a further symbol: the last one is seen, and may say of itself which of
+        the two states a word leads to.
+        """
+        tell, later, machine = self._tell, self._tell.apart_later, self._machine
+        if later is None:
+            return None
+        component = strong_components(machine.delta)
+        together = later & (component[:, None] == component[None, :])
+        states = ArrangedStates(tell.symbols, machine.actions)
+        nearest = sorted(
+            (each for each in tell.ways if together[each].any()),
+            key=lambda each: len(tell.ways[each][1]),
+        )
+        found: list[tuple[Word, Word, int, int]] = []
         for state in nearest[:MOST_BEGINNINGS]:
-            for symbol in tell.symbols:
-                other = int(delta[state, symbol])
-                if apart is None or component[other] != component[state] or other == state:
-                    continue
+            others = {(other,) for other in np.flatnonzero(together[state]).tolist()}
+            for (other,), away in states.ways((state,), others.__contains__, 1):
                 back = states.shortest((other,), [(state,)])
                 assert back is not None, "both states are in one strong component"
-                if apart[state, other] and (best is None or len(back) < len(best[1])):
-                    best = (symbol, back, state, other)
-            if best is not None and len(best[1]) == 1:
+                found.append((away, back, state, other))
+            if any(len(away) == len(back) == 1 for away, back, *_ in found):
                 break
-        if best is None:
+        if not found:
             return None
-        symbol, back, state, other = best
+        away, back, state, other = min(found, key=lambda each: len(each[0]) + len(each[1]))
         number, access = tell.ways[state]
-        away = int(self._machine.whole.delta[number, symbol])
-        suffix = tell.suffix(state, other)
-        return Witness("return", ((symbol,), back), (number, away), (access,), (suffix,))
+        reached = run(machine.whole.delta, number, away)
+        suffix = tell.suffix(state, other, empty=False)
+        return Witness("return", (away, back), (number, reached), (access,), (suffix,))
 
     @cached_property
     def repeat(self) -> Witness | None:

@@ -215,23 +215,27 @@ def is_trivial(group: Subgroup) -> bool:
     return group.order == 1
 
 
-def occurrences(algebra: Algebra, layers: Size) -> Prediction | None:
+def occurrences(algebra: Algebra, layers: Size, bos: bool = False) -> Prediction | None:
     """Yes, where no word leads back to a state that was left and repeating a symbol does nothing.
 
+    States are one here where they answer alike from the next symbol on: the last one is seen.
     A layer can take the average of 1 over the positions read so far, its own included, at which the
     layers below say 1, or of 0 if there are none: the operator *once* of temporal logic. A way
     through the states is a list of symbols, each of which leaves a state; layers say of longer and
-    longer ways whether they were gone (docs/proofs.md, *Occurrences*).
+    longer ways whether they were gone. With a token before the word (`bos`), whose average with
+    such positions tells one of them from more, they say it of the positions before their own, and
+    a symbol that is repeated may lead on (docs/proofs.md, *Occurrences*).
     """
-    if not algebra.machine.partially_ordered or any(
-        (each[each] != each).any() for each in algebra.machine.actions
-    ):
+    repeating = any((each[each] != each).any() for each in algebra.machine.actions)
+    if not algebra.machine.partially_ordered_in_place or (repeating and not bos):
         return None
+    twice = "" if repeating else ", and reading a symbol twice is as reading it once"
+    token = " and the token before the word" if repeating else ""
     return Prediction(
         "yes",
-        "no word leads back to a state that was left, and reading a symbol twice is as reading it "
-        "once: layers that say whether something has occurred before, by averages over the "
-        "positions where it did",
+        f"no word leads back to a state that was left, but for what the last symbol tells{twice}: "
+        "layers that say whether something has occurred before, by averages over the positions "
+        f"where it did{token}",
         f"{OWN}; {FIXED_PRECISION}",
         (layers.at_least(None),),
     )

@@ -111,10 +111,12 @@ class Attention(Recurrence):
     What such a model remembers grows with the word. One set of weights has to do for words of every
     length; its attention weights may be at the closed ends of their range. Without positions and at
     fixed precision, sums over positions count them up to a threshold only, so the answer depends on
-    which symbols came before which: the monoid is R-trivial. In Li and Cotterell (2025) a position
-    does not attend to itself, here it does, so that a symbol that is repeated changes nothing:
-    all positions of a word of one symbol have the same numbers. So not every R-trivial monoid can
-    be, but those of `occurrences` can.
+    the last symbol, which is seen, and on which symbols came before which: no word leads back to a
+    state that was left, where states are one that answer alike from the next symbol on. In Li and
+    Cotterell (2025) a position does not attend to itself, here it does, so that a symbol that is
+    repeated changes nothing: all positions of a word of one symbol have the same numbers. So
+    without a token before the word not all of these tasks can be tracked, but those of
+    `occurrences` can; with one, all can.
 
     That last observation holds wherever positions enter scores alone, as all but vectors that are
     added to the embeddings do: rotary ones, ALiBi's, PaTH's reflections. A softmax is an average,
@@ -126,8 +128,8 @@ class Attention(Recurrence):
     equation: ClassVar[str] = "y_t = sum_{s <= t} softmax(q_t k_s) v_s, in a fixed number of layers"
     rule: ClassVar[str] = (
         "no group that is not solvable, unless TC0 = NC1; without positions, what depends on "
-        "which symbols came before which; beside it, whether what is learned generalises in "
-        "length"
+        "the last symbol and on which symbols came before which; beside it, whether what is "
+        "learned generalises in length"
     )
 
     layers: Size
@@ -227,15 +229,15 @@ class Attention(Recurrence):
             )
             return Prediction("no", why, OWN)
         if self.positions == "none":
-            if self.has_mlp and (found := occurrences(algebra, self.layers)):
+            if self.has_mlp and (found := occurrences(algebra, self.layers, self.bos)):
                 return found
-            if algebra.machine.complete and not algebra.machine.partially_ordered:
+            if witness := algebra.witnesses.comes_back:
                 return Prediction(
                     "no",
-                    "some word leads back to a state that was left: the monoid is not R-trivial, "
-                    "and beyond attention without positions at fixed precision",
+                    "some word leads back to a state that was left, as labels after a further "
+                    "symbol show: beyond attention without positions at fixed precision",
                     FIXED_PRECISION,
-                    witness=algebra.witnesses.comes_back,
+                    witness=witness,
                 )
         return Prediction(
             "unknown",
