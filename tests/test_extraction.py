@@ -187,6 +187,15 @@ def test_what_a_network_does_after_forbidden_symbols_is_not_learned():
     assert (machine.drawable[place] == task.drawable).all()
 
 
+def test_a_state_after_which_nothing_is_asked_for_keeps_its_symbols():
+    task = Automaton([[0, 1], [2, 2], [2, 2]], [0, 1, 0], scored=[True, True, False])
+    found = extract(Computes(task), task)
+    assert found.equivalent and found.states == 2
+    machine = machine_of(found, task)
+    assert machine.states == task.states and (machine.delta == task.delta).all()
+    assert machine.drawable.all() and machine.scored.tolist() == [True, True, False]
+
+
 class NotFinite(Computes):
     """Logits that are NaN where its label is 1."""
 

@@ -74,7 +74,9 @@ def test_a_model_under_no_rounding_model_has_no_such_horizon():
         predict_rounding_horizon(Subject(built.model, "parity"))
 
 
-@pytest.mark.parametrize("name", ["deltaproduct", "diagonal-complex", "gru", "mlstm", "rwkv4"])
+@pytest.mark.parametrize(
+    "name", ["deltaproduct", "diagonal-complex", "full-matrix", "gru", "ids4", "mlstm", "rwkv4"]
+)
 def test_margins_are_finite_for_states_of_every_structure(name: str):
     model = st.make_model(name, "parity")
     margin, growth = state_margin(Subject(model, "parity"))

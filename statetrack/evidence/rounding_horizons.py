@@ -217,12 +217,12 @@ def _distances(logits: Tensor, labels: Tensor, asked: Tensor, memory: list[Tenso
 
 
 def _rows(parts: Sequence[Tensor]) -> Tensor:
-    """Every word's numbers, [B, D], of parts [B, ...] or [L, B, H]."""
+    """Every word's numbers, [B, D], of parts [B], [B, ...] or [L, B, H]."""
     rows = [torch.zeros(NUM_WORDS, 1, dtype=torch.float64)]
     for part in parts:
         axis = next(place for place, size in enumerate(part.shape) if size == NUM_WORDS)
         real = torch.view_as_real(part) if part.is_complex() else part
-        rows.append(real.detach().movedim(axis, 0).flatten(1).double().cpu())
+        rows.append(real.detach().movedim(axis, 0).reshape(NUM_WORDS, -1).double().cpu())
     return torch.cat(rows, 1)
 
 

@@ -112,8 +112,9 @@ def machine_of(found: Extraction, task: Automaton | None = None) -> Automaton:
     """The machine that was extracted, with the names of the task's symbols and labels.
 
     States have the names of the task's where the machines are equivalent, else they are numbered.
-    Symbols that the task never draws in a state have the weight 0 there. Raises `ValueError` where
-    nothing was extracted.
+    Symbols that the task never draws in a state, or after which it asks for no label any more, have
+    the weight 0 there; where all symbols of a state are such, they lead to a state of their own, in
+    which no label is asked for. Raises `ValueError` where nothing was extracted.
     """
     if not found.states:
         raise ValueError("no machine was extracted")
@@ -121,6 +122,8 @@ def machine_of(found: Extraction, task: Automaton | None = None) -> Automaton:
     asked = np.array([label is not None for label in found.output])
     output = np.array([0 if label is None else label for label in found.output])
     sink = ~asked & (delta == np.arange(len(delta))[:, None]).all(1)
+    if sink[delta[~sink]].all(1).any():
+        sink[:] = False
     live = np.flatnonzero(~sink)
     place = np.full(len(delta), -1)
     place[live] = np.arange(len(live))
@@ -143,7 +146,7 @@ def machine_of(found: Extraction, task: Automaton | None = None) -> Automaton:
 
 
 def _names(found: Extraction, task: Automaton | None, live: Indices) -> list[str]:
-    """The names of the states but the sink."""
+    """The names of the states that are kept."""
     if task is None or not found.equivalent:
         return list(map(str, range(len(live))))
     needed = needed_machine(task).automaton
