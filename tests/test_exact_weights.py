@@ -179,6 +179,16 @@ def test_a_label_that_no_state_has_does_not_hinder_a_readout() -> None:
     assert follow(built.model, task.automaton, 300, num_words=3).exact
 
 
+@pytest.mark.parametrize("model", ["bilinear", "bilinear-block", "full-matrix", "bilinear-cp"])
+def test_a_label_that_is_asked_for_in_one_state_alone_is_read_there(model: str) -> None:
+    automaton = Automaton(
+        [[1, 1], [1, 1]], [0, 1], weights=[[0, 1], [0.5, 0.5]], scored=[False, True]
+    )
+    built = st.build(st.Task.from_automaton(automaton), model, dtype="float64")
+    assert isinstance(built.model, SequenceModel)
+    assert follow(built.model, automaton, 300, num_words=3).exact
+
+
 def test_counts_up_to_a_threshold_are_predicted_and_not_built() -> None:
     twice = st.Task.from_automaton(Automaton([[0, 1], [1, 2], [2, 2]]))
     assert st.predict(twice, "diagonal-real").can == "yes"

@@ -55,6 +55,12 @@ def test_labels_that_are_not_asked_for_do_not_count() -> None:
     assert margin_of(points, rows, labels_of([0, 1, 1], [True, True, False])) == 1.0
 
 
+def test_points_that_are_0_but_for_rounding_beside_others_have_no_readout() -> None:
+    points = np.array([[-1.0], [1.7e-32]])
+    assert find_readout(points, labels_of([0, 1], [False, True])).exists is False
+    assert find_readout(points[:1], labels_of([0])).exists
+
+
 def test_noise_on_turned_points_reaches_the_boundary_at_the_horizon() -> None:
     """A walk of a thousand replicas: at a third of the horizon few err, beyond it more do."""
     draw = np.random.default_rng(0)

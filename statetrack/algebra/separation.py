@@ -196,6 +196,8 @@ def _is_clash(points: Floats, labels: Labels) -> bool:
 def _of_one_label(points: Floats, labels: Labels) -> Search:
     """One label wins everywhere, against rows that are its negative: by a positive function."""
     asked = points[labels.asked]
+    if np.abs(asked).max() <= SAME_POINT * np.abs(points).max():
+        return Search(None)  # all are 0, where every function is
     constant = _constant(asked)
     direction = asked.mean(axis=0) if constant is None else constant
     if (asked @ direction).min() <= CLEAR * np.abs(asked @ direction).max():
