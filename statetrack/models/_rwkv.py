@@ -107,6 +107,14 @@ def log_decays_of(log_rates: Tensor) -> Tensor:
     return -log_rates.clamp_max(LARGEST_LOG_RATE).exp()
 
 
+class GroupNorm(nn.GroupNorm):
+    """The norm of torch, also of one vector alone in groups of one number, which torch refuses."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """[B, D], each group normalised by itself."""
+        return torch.group_norm(inputs, self.num_groups, self.weight, self.bias, self.eps)
+
+
 class NormalisedEmbedding(nn.Embedding):
     """Embeddings of symbols, each then normalised to mean 0 and variance 1: the sources' `ln0`."""
 

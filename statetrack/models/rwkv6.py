@@ -51,6 +51,7 @@ from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._rwkv import (
     LARGEST_LOG_RATE,
+    GroupNorm,
     LowRank,
     RWKVMixer,
     RWKVModel,
@@ -138,7 +139,7 @@ class RWKV6Mixer(RWKVMixer[RWKV6Factors]):
         nn.init.uniform_(self.decay.outer.weight, -0.01, 0.01)
         zigzag = 0.1 * ((torch.arange(width) + 1) % 3 - 1)
         self.bonus = nn.Parameter(split_heads(depth * (1 - ramp) + zigzag, heads))  # u
-        self.norm = nn.GroupNorm(heads, width, eps=64e-5)
+        self.norm = GroupNorm(heads, width, eps=64e-5)
         nn.init.constant_(self.norm.weight, ((layer + 1) / settings.layers) ** 0.7)
 
     def recur(self, terms: tuple[RWKV6Factors, Tensor], memory: Tensor) -> tuple[Tensor, Tensor]:

@@ -46,7 +46,14 @@ from statetrack.algebra import DiagonalMinusRankOne, Size
 from statetrack.models._base import require_divisor, through
 from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
-from statetrack.models._rwkv import LowRank, RWKVMixer, RWKVModel, first_shifts, maps_of_shifted
+from statetrack.models._rwkv import (
+    GroupNorm,
+    LowRank,
+    RWKVMixer,
+    RWKVModel,
+    first_shifts,
+    maps_of_shifted,
+)
 from statetrack.models._settings import ABOUT_NORM, BlockSettings, NormKind
 from statetrack.ops import (
     ColumnwiseOperators,
@@ -141,7 +148,7 @@ class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
         self.removal = nn.Parameter(0.71 - 0.1 * (ramp - 0.5))
         self.replacement = nn.Parameter(torch.full((width,), 1.02))
         self.bonus = nn.Parameter(torch.full(self.heads, -0.04))
-        self.norm = nn.GroupNorm(settings.heads, width, eps=64e-5)
+        self.norm = GroupNorm(settings.heads, width, eps=64e-5)
         nn.init.constant_(self.norm.weight, ((layer + 1) / settings.layers) ** 0.7)
 
     def recur(self, terms: tuple[RWKV7Factors, Tensor], memory: Tensor) -> tuple[Tensor, Tensor]:

@@ -313,6 +313,17 @@ def test_decays_at_their_ends_leave_outputs_and_gradients_finite(name: str, shif
     assert all(part.isfinite().all() for part in gradients)
 
 
+@pytest.mark.parametrize("name", ["rwkv6", "rwkv7"])
+def test_heads_of_one_number_are_normalised_to_the_bias(name: str) -> None:
+    model = MODELS[name](
+        MODELS[name].settings_class(width=4, heads=4, kernel="torch"), num_symbols=2, num_labels=2
+    )
+    assert model(torch.zeros(1, 1, dtype=torch.int64)).isfinite().all()
+    norm = model.blocks[0].mixer.norm
+    nn.init.normal_(norm.bias)
+    torch.testing.assert_close(norm(torch.randn(1, 4)), norm.bias.expand(1, -1))
+
+
 def test_rwkv6_starts_as_in_its_training_code() -> None:
     first, _, last = (block.mixer for block in blocks("rwkv6", layers=3))
     assert not first.output.weight.any() and not first.shift_inner.weight.any()
