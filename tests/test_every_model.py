@@ -28,6 +28,7 @@ from statetrack.models import (
     state_size,
 )
 from statetrack.models._checking import EVERY, FIRST, REGISTERED, SCANNING, STEPPING
+from statetrack.ops import native
 from statetrack.settings import build
 from statetrack.training import DataSettings, Population, Replica, TrainSettings
 from statetrack.training.population import Optimiser
@@ -227,6 +228,74 @@ def test_weights_in_half_precision_work_or_are_refused_in_words(name: str) -> No
         assert "keep the weights in float32" in str(problem)
 
 
+# --- hooks on the parts of a model, which loops read the weights of ---
+
+
+@every_model
+def test_a_part_with_a_hook_is_called(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every way of reading and by loops too: so is each part that has weights and no parts."""
+    monkeypatch.setattr(native, "LEAST_ROWS", 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    fields = MODELS[name].settings_class.model_fields
+    options = {"mlp": 1.0} if "mlp" in fields else {}
+    kernels = [{"kernel": kernel} for kernel in ("torch", "native") if "kernel" in fields]
+    plain, *by_loops = (generic(name, **options, **kernel) for kernel in kernels or [{}])
+    symbols = words(2, FEW)
+    for part, module in plain.named_modules():
+        called, logits = read_without(plain, part, symbols)
+        if not any(called):
+            assert [*module.children()] or not [*module.parameters()], f"{part} is never called"
+            continue
+        assert all(called), f"{part} is called in some ways of reading alone"
+        for model in by_loops:
+            called, found = read_without(model, part, symbols)
+            assert all(called), f"loops do not call {part}"
+            torch.testing.assert_close(found, logits)
+
+
+def read_without(
+    model: SequenceModel, part: str, symbols: Tensor
+) -> tuple[list[bool], list[Tensor]]:
+    """Whether a part is called in each way of reading, and logits, where a hook makes it zero."""
+    seen: list[object] = []
+
+    def hook(module: nn.Module, _: object, output: object) -> Tensor | None:
+        seen.append(module)
+        return output * 0 if isinstance(output, Tensor) else None
+
+    handle = model.get_submodule(part).register_forward_hook(hook)
+    ways = [lambda: model(symbols)]
+    if part and isinstance(model, RecurrentModel):
+        first = model.initial_state(len(symbols))
+        ways += [lambda: model.scan(symbols, first)[0], lambda: model.step(symbols[:, 0], first)[0]]
+    called, logits = [], []
+    for way in ways:
+        seen.clear()
+        logits.append(way())
+        called.append(bool(seen))
+    handle.remove()
+    return called, logits
+
+
+@pytest.mark.parametrize("kind", ["forward", "forward_pre", "full_backward", "full_backward_pre"])
+def test_hooks_of_every_kind_are_called(kind: str) -> None:
+    model, called = make("lstm"), list[nn.Module]()
+    register = getattr(model.network, f"register_{kind}_hook")
+    register(lambda module, *_: called.append(module))
+    model(words(B, T)).sum().backward()
+    assert called == [model.network]
+
+
+def test_a_linear_model_has_a_linear_readout() -> None:
+    model = make("bilinear").eval()
+    assert isinstance(model, LinearModel)
+    model.readout = nn.Sequential(model.readout)  # type: ignore[assignment]
+    symbols, first = words(B, T), model.initial_state(B)
+    for read in (lambda: model(symbols), lambda: model.scan(symbols, first)):
+        with pytest.raises(TypeError, match=r"its readout is a Sequential.* is an nn\.Linear"):
+            read()
+
+
 # --- a population is its replicas, each alone ---
 
 REPLICAS = tuple(Replica(index, seed, 3e-3) for index, seed in enumerate((5, 0, 9)))
@@ -258,6 +327,28 @@ def test_a_population_trained_for_three_steps_is_each_replica_trained_alone(name
         for key, parameter in alone.named_parameters():
             trained = together.parameters[key][row]
             torch.testing.assert_close(trained, parameter, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [("gru", "embedding"), ("gru", "network"), *((name, "readout") for name in ("gru", *LINEAR))],
+)
+def test_a_hook_sees_one_replica_at_a_time(name: str, part: str) -> None:
+    def with_hook() -> SequenceModel:
+        kind = MODELS[name]
+        model = kind(kind.settings_class(), num_symbols=V, num_labels=C)
+        model.get_submodule(part).register_forward_hook(by_word)
+        return model
+
+    def by_word(_: nn.Module, __: object, output: object) -> Tensor | None:
+        return output - output.mean(0, keepdim=True) if isinstance(output, Tensor) else None
+
+    symbols, apart = words(len(REPLICAS), B, FEW), []
+    together = Population(with_hook, REPLICAS, CPU)(symbols)
+    for replica, own in zip(REPLICAS, symbols, strict=True):
+        torch.manual_seed(replica.seed)
+        apart.append(with_hook()(own))
+    torch.testing.assert_close(together, torch.stack(apart))
 
 
 # --- linear models: one operator per symbol ---

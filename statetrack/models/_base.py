@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from statetrack import ops
 from statetrack.errors import SettingsError, setting
-from statetrack.models._linear import Linear, compute_by
+from statetrack.models._linear import Linear, compute_by, is_watched
 from statetrack.models._settings import WITH_KERNEL, KernelSettings, LinearSettings
 from statetrack.ops import Box, Kernel, Operators, TanhStep
 from statetrack.settings import Settings
@@ -295,14 +295,27 @@ class LinearModel(RecurrentModel, WithTransition):
 
     @property
     def reads_replicas(self) -> bool:
-        """With one-hot symbols and without additive terms, if operators can be made by replica."""
+        """With one-hot symbols and without additive terms, if operators can be made by replica.
+
+        Not with a hook, which knows no replicas.
+        """
         plain = self.additive is None and self.embedding.vectors is None
-        return self.operators_by_replica and plain
+        return self.operators_by_replica and plain and not is_watched(*self.modules())
 
     @property
     def scale_invariant(self) -> bool:
         """Whether the argmax of the logits does not change when the state is rescaled."""
-        return self.additive is None and self.readout.bias is None
+        return self.additive is None and self._linear_readout.bias is None
+
+    @property
+    def _linear_readout(self) -> nn.Linear:
+        """The readout, whose matrix loops and certificates read."""
+        if not isinstance(self.readout, nn.Linear):
+            raise TypeError(
+                f"{type(self).__name__}: its readout is a {type(self.readout).__name__}, and that "
+                "of a LinearModel is an nn.Linear: take RecurrentModel for another"
+            )
+        return self.readout
 
     @abc.abstractmethod
     def operators(self) -> Operators:
@@ -369,17 +382,23 @@ class LinearModel(RecurrentModel, WithTransition):
     def _read(
         self, symbols: Tensor, state: Tensor, normalise_every: int, *, ends: bool = True
     ) -> tuple[Tensor, Tensor | None]:
-        table = self.additive_table()
-        logits, last = self.running_operators().read(
+        operators, table = self.running_operators(), self.additive_table()
+        inputs = None if table is None else ops.lookup(table, symbols)
+        readout = self._linear_readout
+        if is_watched(readout):
+            first = state.expand(*symbols.shape[:-1], -1)
+            states = operators.recur(symbols, first, inputs, normalise_every=normalise_every)
+            return through(readout, states.movedim(0, -2)), states[-1]
+        logits, last = operators.read(
             symbols,
             state,
-            self.readout.weight,
-            None if table is None else ops.lookup(table, symbols),
+            readout.weight,
+            inputs,
             normalise_every=normalise_every,
             kernel=self.kernel,
             ends=ends,
         )
-        bias = self.readout.bias
+        bias = readout.bias
         return (logits if bias is None else logits + bias[..., None, None, :]), last
 
 

@@ -54,19 +54,20 @@ class ShortConvolution(WithKernel):
         if filters is None or isinstance(state, tuple):
             return inputs, state
         weights, before = filters.weight.squeeze(1), filters.kernel_size[0] - 1
-        if inputs.dim() == 3 and natively(self.kernel, inputs):
-            activated = isinstance(self.activation, nn.SiLU)
+        called = is_watched(filters)
+        if inputs.dim() == 3 and not called and natively(self.kernel, inputs):
+            activated = isinstance(self.activation, nn.SiLU) and not is_watched(self.activation)
             outputs = native.convolution(inputs, state, weights, filters.bias, activated=activated)
             late = inputs[:, max(0, inputs.shape[1] - before) :]
             if late.shape[1] < before:
                 late = torch.cat([state, late], 1)[:, late.shape[1] :]
             return outputs if activated else self.activation(outputs), late
         seen = torch.cat([state, inputs if inputs.dim() == 3 else inputs.unsqueeze(1)], 1)
-        if inputs.dim() == 2:
+        if inputs.dim() == 2 and not called:
             outputs = torch.einsum("bkd,dk->bd", seen, weights)
             outputs = outputs if filters.bias is None else outputs + filters.bias
         else:
-            outputs = through(filters, seen.mT).mT
+            outputs = through(filters, seen.mT).mT.reshape(*inputs.shape)
         window = seen[:, seen.shape[1] - before :]
         return self.activation(widened(outputs)), window
 
@@ -312,6 +313,8 @@ class MLP(WithKernel, nn.Sequential):
 
     def added_to(self, stream: Tensor) -> Tensor:
         """The stream [..., D] plus what is made of it."""
+        if is_watched(self):
+            return stream + through(self, stream)
         rows, stream = beside(self[0], stream)
         return self._of_rows(rows, stream)
 

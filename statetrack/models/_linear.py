@@ -67,8 +67,12 @@ def maps_by_loop(inputs: Tensor, kernel: KernelChoice) -> bool:
 
 def is_watched(*layers: nn.Module) -> bool:
     """Whether a layer has a hook, which is called only if the layer is: not as a part of a loop."""
-    kinds = "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"
-    return any(getattr(layer, kind) for layer in layers for kind in kinds)
+    for layer in layers:
+        if layer._forward_hooks or layer._forward_pre_hooks:
+            return True
+        if layer._backward_hooks or layer._backward_pre_hooks:
+            return True
+    return False
 
 
 class Linear(WithKernel, nn.Linear):

@@ -18,7 +18,13 @@ from torch import Tensor, nn
 
 from statetrack.models._base import through, zeros
 from statetrack.models._blocks import AffineMixer, BlockModel
-from statetrack.models._linear import Linear, RowsOfSymbols, WithKernel, maps_by_loop
+from statetrack.models._linear import (
+    Linear,
+    RowsOfSymbols,
+    WithKernel,
+    is_watched,
+    maps_by_loop,
+)
 from statetrack.models._settings import BlockSettings
 from statetrack.ops import KernelChoice, native, natively
 
@@ -171,7 +177,7 @@ class LowRank(WithKernel):
         """The same without the bias, of x W_1."""
         if self.activation is None:
             return through(self.outer, inner)
-        if maps_by_loop(inner, self.kernel):
+        if maps_by_loop(inner, self.kernel) and not is_watched(self.outer):
             signed = self.activation is torch.tanh
             return native.activated_linear(inner, self.outer.weight, signed=signed)
         return through(self.outer, self.activation(inner))

@@ -75,13 +75,15 @@ class TorchRNN(RecurrentModel, WithBoxes):
 
     @property
     def _is_native(self) -> bool:
+        """Whether loops compute it; a part with a hook is called instead, but for the readout."""
         weight = self.readout.weight
-        return kernel_for(self.settings.kernel, weight.device, weight.dtype) == "native"
+        is_native = kernel_for(self.settings.kernel, weight.device, weight.dtype) == "native"
+        return is_native and not is_watched(self.embedding, self.network)
 
     @property
     def reads_replicas(self) -> bool:
-        """Where loops compute all of it: not a readout with a hook."""
-        return self._is_native and not is_watched(self.readout)
+        """Where loops compute all of it: not with a hook, which knows no replicas."""
+        return self._is_native and not is_watched(*self.modules())
 
     def forward(self, symbols: Tensor) -> Tensor:
         """Logits [B, T, C] of int64 symbols [B, T]."""
@@ -100,8 +102,8 @@ class TorchRNN(RecurrentModel, WithBoxes):
         return self.readout(outputs), state
 
     def vectorises_on(self, device: torch.device) -> bool:
-        """By compiled loops they are computed as one."""
-        return self.kernel_on(device) == "native"
+        """By compiled loops they are computed as one, unless a hook is to be called."""
+        return self.kernel_on(device) == "native" and not is_watched(self.embedding, self.network)
 
     @in_full_precision
     def _by_loops(

@@ -37,7 +37,7 @@ from torch.nn import functional
 from statetrack.algebra import Size, UnitLayers
 from statetrack.models._blocks import BlockModel
 from statetrack.models._layers import Window
-from statetrack.models._linear import Linear, linear_map
+from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_OWN_CONV, BlockSettings
 from statetrack.models.mamba import Selected, SelectiveMixer
@@ -84,10 +84,7 @@ class AUSSMMixer(SelectiveMixer):
     def select(self, convolved: Tensor, x: Tensor) -> Selected:
         """Gains and input terms, complex [.., D, N], and C [N]."""
         width = x.shape[-1]
-        turns = linear_map(
-            convolved, self.angles.weight / width**0.5, self.angles.bias, self.kernel
-        )
-        turns = widened(turns).unflatten(-1, (width, -1))
+        turns = widened(self.angles(convolved / width**0.5)).unflatten(-1, (width, -1))
         steps = self.time_steps(self.selection(convolved)) + self.time_steps.bias
         steps = functional.softplus(widened(steps))
         terms = (steps * x).unsqueeze(-1) * _by_modulus_and_phase(self.writings)

@@ -54,14 +54,13 @@ from statetrack.models._layers import (
     HeadNorm,
     ShortConvolution,
     Window,
-    block_diagonal,
     gated,
     initialise_mlp,
     residual_deviation,
     small_deviation,
     split_heads,
 )
-from statetrack.models._linear import Linear, linear_beside, linear_map
+from statetrack.models._linear import Linear, is_watched, linear_beside, linear_map
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import ABOUT_MLP_KIND, ABOUT_NORM, BlockSettings, MLPKind, NormKind
 from statetrack.ops import (
@@ -230,9 +229,12 @@ class MLSTMMixer(AffineMixer[MLSTMState, Terms]):
 
     def terms(self, inputs: Tensor, window: Window) -> tuple[Terms, Window]:
         """Queries, keys, values and gates; conv(u) and z."""
-        of_upper, of_gate = self.up.weight.chunk(2)
-        upper, inputs = linear_beside(inputs, of_upper, None, self.kernel)
-        gate = linear_map(inputs, of_gate, None, self.kernel)
+        if is_watched(self.up):
+            upper, gate = self.up(inputs).chunk(2, -1)
+        else:
+            of_upper, of_gate = self.up.weight.chunk(2)
+            upper, inputs = linear_beside(inputs, of_upper, None, self.kernel)
+            gate = linear_map(inputs, of_gate, None, self.kernel)
         seen = upper if upper.dim() == 3 else upper.unsqueeze(1)
         mixed, window = self.convolution.scan(seen, window)
         mixed = mixed if upper.dim() == 3 else mixed.squeeze(1)
@@ -248,21 +250,20 @@ class MLSTMMixer(AffineMixer[MLSTMState, Terms]):
         Last are the rows `mixed`, for other uses.
         """
         scale = (self.inner // self.heads) ** -0.5
-        of_queries, of_keys = self.queries_and_keys.weight.chunk(2, -1)
-        blocks = of_queries, of_keys * scale, self.values.weight
-        for_queries, for_keys, for_values = self.gates.weight.chunk(3, 1)
-        weights = for_queries, for_keys / scale, for_values
-        if natively(self.kernel, mixed):
+        maps = self.queries_and_keys, self.values, self.gates
+        if natively(self.kernel, mixed) and not is_watched(*maps):
+            of_queries, of_keys = self.queries_and_keys.weight.chunk(2, -1)
+            blocks = of_queries, of_keys * scale, self.values.weight
+            for_queries, for_keys, for_values = self.gates.weight.chunk(3, 1)
+            weights = for_queries, for_keys / scale, for_values
             found = native.gated_projections(
                 mixed, upper, blocks, torch.stack(weights), self.gates.bias
             )
             return found[:5]
-        parts = [
-            block_diagonal(rows, part).flatten(-2)
-            for rows, part in zip((mixed, mixed, upper), blocks, strict=True)
-        ]
-        gates = functional.linear(torch.cat(parts, -1), torch.cat(weights, 1), self.gates.bias)
-        return *parts, gates, mixed
+        parts = (*self.queries_and_keys(mixed).chunk(2, -1), self.values(upper))
+        queries, keys, values = (part.flatten(-2) for part in parts)
+        gates = self.gates(torch.cat((queries, keys, values), -1))
+        return queries, keys * scale, values, gates, mixed
 
     def advance(
         self, terms: Terms, memory: tuple[Tensor, Tensor]

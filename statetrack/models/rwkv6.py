@@ -47,7 +47,7 @@ from statetrack import ops
 from statetrack.algebra import PositiveLayers, Size
 from statetrack.models._base import require_divisor, through
 from statetrack.models._layers import split_heads
-from statetrack.models._linear import Linear
+from statetrack.models._linear import Linear, is_watched
 from statetrack.models._registry import MODELS
 from statetrack.models._rwkv import (
     LARGEST_LOG_RATE,
@@ -186,7 +186,7 @@ class RWKV6Mixer(RWKVMixer[RWKV6Factors]):
     def finish(self, read: Tensor, terms: tuple[RWKV6Factors, Tensor], inputs: Tensor) -> Tensor:
         """Outputs [..., D], from the reads [..., N, K] of the previous states."""
         factors, gate = terms
-        if natively(self.kernel, gate):
+        if natively(self.kernel, gate) and not is_watched(self.norm):
             given = (factors.queries, factors.keys, factors.values, gate, self.bonus)
             found = native.gated_heads(
                 read, *given, self.norm.weight, self.norm.bias, epsilon=self.norm.eps, within=True

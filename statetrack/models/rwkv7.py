@@ -44,7 +44,7 @@ from torch.nn import functional
 
 from statetrack.algebra import DiagonalMinusRankOne, Size
 from statetrack.models._base import require_divisor, through
-from statetrack.models._linear import Linear
+from statetrack.models._linear import Linear, is_watched
 from statetrack.models._registry import MODELS
 from statetrack.models._rwkv import (
     GroupNorm,
@@ -209,7 +209,7 @@ class RWKV7Mixer(RWKVMixer[RWKV7Factors]):
         """Outputs [..., D], from the outputs [..., N, K] of the recurrence."""
         factors, gate = terms
         given = (factors.queries, factors.keys, factors.values, gate)
-        if natively(self.kernel, gate):
+        if natively(self.kernel, gate) and not is_watched(self.norm):
             affine = (self.norm.weight, self.norm.bias)
             found = native.gated_heads(read, *given, self.bonus, *affine, epsilon=self.norm.eps)
             return through(self.output, found)

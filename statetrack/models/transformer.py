@@ -45,7 +45,7 @@ from statetrack.algebra import Attention, Size
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import SequenceModel, require_divisor, through
 from statetrack.models._layers import after_mlp, beside, make_mlp, make_norm, split_heads
-from statetrack.models._linear import Linear, WithKernel, at_symbols, compute_by
+from statetrack.models._linear import Linear, WithKernel, at_symbols, compute_by, is_watched
 from statetrack.models._registry import MODELS
 from statetrack.models._settings import (
     ABOUT_BOS,
@@ -185,7 +185,11 @@ class Transformer(SequenceModel):
         With `bos` both have one position more, the first.
         """
         symbols = functional.pad(symbols, (self.bos, 0), value=self.embedding.num_embeddings - 1)
-        stream: Tensor = at_symbols(self.embedding.weight, symbols, self.settings.kernel)
+        stream: Tensor
+        if is_watched(self.embedding):
+            stream = self.embedding(symbols)
+        else:
+            stream = at_symbols(self.embedding.weight, symbols, self.settings.kernel)
         length = symbols.shape[1]
         if self.learned is not None:
             if length > self.max_positions:
