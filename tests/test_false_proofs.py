@@ -13,10 +13,13 @@ import pytest
 import torch
 
 import statetrack as st
+from statetrack.errors import SettingsError
 from statetrack.evidence import Certificate, SearchBudget, Subject
+from statetrack.evidence.certificate import find_certificate
 from statetrack.evidence.certificate.arithmetic import arithmetic_of
 from statetrack.evidence.subject import exactly
 from statetrack.evidence.word_tree import find_exhaustive
+from statetrack.models import has_boxes, has_tanh_step
 from statetrack.ops import ComplexDiagonalOperators
 from statetrack.sources import Automaton
 from tests.exact_models import one_hot, put
@@ -251,3 +254,77 @@ def test_what_is_read_says_how_it_was_read() -> None:
     assert "read one at a time, by steps, float32 on cpu" in closed.summary
     short = find_exhaustive(Subject(model, automaton), budget=SearchBudget(5), max_length=1)
     assert short.condition == "read in batches, by steps, float32 on cpu"
+
+
+def with_class(model: Any, **methods: Any) -> Any:
+    """The model as one of a subclass with methods of its own."""
+    model.__class__ = type("Own", (type(model),), methods)
+    return model
+
+
+def scan_with_an_offset(self: Any, symbols: torch.Tensor, state: Any) -> Any:
+    logits, state = super(type(self), self).scan(symbols, state)
+    return logits + 1.0, state
+
+
+def step_by_scan(self: Any, symbols: torch.Tensor, state: Any) -> Any:
+    logits, state = self.scan(symbols.unsqueeze(1), state)
+    return logits.squeeze(1), state
+
+
+OWN = {"scan": scan_with_an_offset, "step": step_by_scan}
+
+
+def read_by_another_function(model: Any) -> Any:
+    return with_class(model, **OWN)
+
+
+def squashed(self: Any, states: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.linear(states, self.weight, self.bias).tanh()
+
+
+def of_another_readout(model: Any) -> Any:
+    model.readout = with_class(model.readout, forward=squashed)
+    return model
+
+
+def with_a_hook(model: Any) -> Any:
+    model.readout.register_forward_hook(lambda module, given, logits: logits + 1.0)
+    return model
+
+
+def of_another_method(model: Any) -> Any:
+    model.step = lambda symbols, state: (model.readout(state) + 1.0, state)
+    return model
+
+
+@pytest.mark.parametrize(
+    "change", [read_by_another_function, of_another_readout, with_a_hook, of_another_method]
+)
+@pytest.mark.parametrize("name", ["bilinear", "rnn", "second-order-rnn"])
+def test_nothing_is_proven_by_operators_or_boxes_of_steps_that_are_replaced(
+    name: str, change: Any
+) -> None:
+    model = one_hot("parity")[0] if name == "bilinear" else model_of(name, PARITY, hidden=4)
+    found = find_certificate(Subject(change(model), PARITY), budget=SearchBudget(0.1))
+    assert found.verdict == found.verdict_real == "not proven"
+    assert found.reason == "no method for this class of models"
+
+
+def test_a_linear_model_that_is_read_in_its_own_way_is_not_scale_invariant() -> None:
+    """Operators 0.9999 (I or a swap), logits with an offset: wrong from about 70,000 symbols on."""
+    model, automaton = one_hot("parity")
+    put(model.weight, 0.9999 * model.weight.detach().numpy())
+    assert Subject(model, automaton).scale_invariant
+    own = Subject(read_by_another_function(model), automaton)
+    assert not own.scale_invariant
+    with pytest.raises(SettingsError, match="is not a linear model whose operators"):
+        st.snap(own.model, "parity", seconds=0.1)
+
+
+def test_boxes_are_those_of_a_subclass_that_replaces_them_too() -> None:
+    model = model_of("rnn", PARITY, hidden=4)
+    assert has_boxes(model) and has_tanh_step(model)
+    boxes = {name: getattr(type(model), name) for name in ("flat", "box_step", "box_leads")}
+    own = with_class(model, **OWN, **boxes)
+    assert has_boxes(own) and not has_tanh_step(own)

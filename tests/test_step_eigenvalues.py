@@ -197,3 +197,25 @@ def test_probe_measures_steps_and_keeps_what_it_found(
     assert "claimed [-1, 1]" in printed
     (row,) = st.Run.open(out).evidence(RealisedEigenvalues)
     assert row.evidence.claimed == "[-1, 1]" and row.evidence.on_symbols.steps == 2
+
+
+class Turning(nn.Module):
+    """h_t = exp(i theta_x) h, logits = Re(C h), with complex weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gains = nn.Parameter(torch.polar(torch.ones(2, 1), torch.tensor([[0.5], [1.5]])))
+        self.reading = nn.Parameter(torch.ones(2, 1, dtype=torch.complex64))
+
+    def initial_state(self, num_words: int) -> torch.Tensor:
+        return self.gains.new_ones(num_words, 1)
+
+    def step(self, symbols: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        state = self.gains[symbols] * state
+        return (state @ self.reading.mT).real, state
+
+
+def test_complex_weights_keep_their_imaginary_parts() -> None:
+    found = step_eigenvalues(Turning(), 2)
+    assert found.imaginary == pytest.approx(np.sin(1.5), abs=1e-6)
+    assert found.smallest == pytest.approx(1.0, abs=1e-6)

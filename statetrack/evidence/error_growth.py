@@ -27,7 +27,7 @@ from statetrack.evidence.budget import SearchBudget
 from statetrack.evidence.kinds.error_control import ErrorControl, NoiseRow, PrecisionRow, Spread
 from statetrack.evidence.subject import Subject, exactly
 from statetrack.evidence.words import RandomWords
-from statetrack.models import LinearModel
+from statetrack.models import is_linear
 from statetrack.sources import Booleans, Floats, Integers
 
 LENGTH = 16_384
@@ -366,7 +366,7 @@ def _whole(position: float) -> int | None:
 def _margin(subject: Subject, reference: _Reference, machine: Machine) -> float | None:
     """The smallest distance of a mean state from the boundary of its label, over the longest."""
     model = subject.model
-    if not isinstance(model, LinearModel):
+    if not is_linear(model):
         return None
     rows, bias = exactly(model.readout.weight), model.readout.bias
     offsets = np.zeros(len(rows)) if bias is None else exactly(bias)

@@ -36,7 +36,7 @@ from statetrack.algebra import Machine
 from statetrack.errors import SettingsError
 from statetrack.evidence.subject import Subject, exactly
 from statetrack.evidence.words import RandomWords, drawable_symbols
-from statetrack.models import Block, BlockModel, LinearModel, WithTransition
+from statetrack.models import Block, BlockModel, WithTransition, is_linear
 from statetrack.sources import Booleans, Floats, Integers
 
 MOST_ENTRIES = 2**23
@@ -126,7 +126,7 @@ def affine_maps(subject: Subject, *, seed: int = 0) -> AffineMaps:
         _, moved = reader.step(symbols.squeeze(1), zero)
         terms = reader.recurrent_part(moved).flatten(1)
         _require_same(reader, inputs, matrices, terms, num_symbols, seed)
-    readout = model.readout if isinstance(model, LinearModel) else None
+    readout = model.readout if is_linear(model) else None
     return AffineMaps(
         matrices=exactly(matrices),
         terms=exactly(terms),

@@ -33,7 +33,7 @@ from statetrack.evidence.linear_maps import affine_maps
 from statetrack.evidence.records import Failure
 from statetrack.evidence.subject import Subject
 from statetrack.evidence.words import Periodic, Word, follow
-from statetrack.models import LinearModel
+from statetrack.models import is_linear
 from statetrack.sources import Automaton
 
 Floats = NDArray[np.float64]
@@ -75,7 +75,7 @@ class LinearForm:
     @classmethod
     def of(cls, subject: Subject) -> LinearForm | None:
         """That of a model whose recurrence and readout are linear; None for any other."""
-        if not isinstance(subject.model, LinearModel):  # of others the readout is not linear
+        if not is_linear(subject.model):  # of others the readout is not linear
             return None
         try:
             operators, first, readout = affine_maps(subject).homogeneous

@@ -38,7 +38,7 @@ from statetrack.algebra import needed_machine
 from statetrack.errors import SettingsError
 from statetrack.evidence.subject import Subject
 from statetrack.evidence.words import RandomWords
-from statetrack.models import BlockModel, LinearModel
+from statetrack.models import BlockModel, is_linear
 from statetrack.rounding import Rounding
 
 NUM_WORDS, LENGTH = 61, 24
@@ -139,7 +139,7 @@ def unit_roundoff(rounding: Rounding, *, additive: bool = True) -> float:
 
 
 def _has_keys(model: nn.Module) -> bool:
-    return not isinstance(model, LinearModel) or model.additive is not None
+    return not is_linear(model) or model.additive is not None
 
 
 def state_margin(subject: Subject, *, seed: int = 0) -> tuple[float, float]:

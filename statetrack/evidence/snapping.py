@@ -50,7 +50,7 @@ from statetrack.evidence.certificate.linear import certify_linear, observed_late
 from statetrack.evidence.kinds.certificate import Certificate
 from statetrack.evidence.subject import Subject, exactly
 from statetrack.evidence.whole_numbers import WholeNumbers
-from statetrack.models import LinearModel
+from statetrack.models import is_linear
 from statetrack.ops import (
     BlockOperators,
     ComplexDiagonalOperators,
@@ -118,7 +118,7 @@ def snap_subject(
 ) -> Snapped:
     """The same for a subject, within a budget."""
     model = subject.model
-    if not isinstance(model, LinearModel):
+    if not is_linear(model):
         raise SettingsError(
             f"snap: {type(model).__name__} is not a linear model whose operators depend on the "
             "symbol alone, so there is no representation to snap to"

@@ -19,10 +19,10 @@ from statetrack.errors import SettingsError
 from statetrack.evaluation import CHUNK, stream_of
 from statetrack.evidence.budget import SearchBudget, reading
 from statetrack.models import (
-    LinearModel,
     Rounded,
     cast,
     copy_of,
+    is_linear,
     require_initialised,
     require_logits,
     require_module,
@@ -129,7 +129,7 @@ class Reader:
     @property
     def scale_invariant(self) -> bool:
         """Whether no answer changes when the state is multiplied by a positive number."""
-        return isinstance(self.model, LinearModel) and self.model.scale_invariant
+        return is_linear(self.model) and self.model.scale_invariant
 
     def require_state(self, what: str) -> None:
         """Raise `SettingsError` where the model has no state; `what` needs one."""

@@ -24,6 +24,9 @@ from ._construction import free_memory as free_memory
 from ._construction import make_model as make_model
 from ._construction import with_shapes as with_shapes
 from ._construction import without_values as without_values
+from ._described import has_boxes as has_boxes
+from ._described import has_tanh_step as has_tanh_step
+from ._described import is_linear as is_linear
 from ._eigenvalue_range import StepEigenvalues as StepEigenvalues
 from ._eigenvalues import claimed_eigenvalues as claimed_eigenvalues
 from ._eigenvalues import step_eigenvalues as step_eigenvalues

@@ -28,9 +28,10 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from statetrack.errors import SettingsError
-from statetrack.models._base import LinearModel, Stepping
+from statetrack.models._base import Stepping
+from statetrack.models._described import is_linear
 from statetrack.models._eigenvalue_range import StepEigenvalues
-from statetrack.models._given import copy_of
+from statetrack.models._given import cast, copy_of
 from statetrack.models._settings import recurrence_of
 
 Complexes = npt.NDArray[np.complex128]
@@ -71,9 +72,9 @@ def step_eigenvalues(
 
     Raises `SettingsError` where it has no steps, and where its state is too large or grows.
     """
-    model = copy_of(model).to("cpu", torch.float64).eval()
+    model = cast(copy_of(model).cpu(), torch.float64).eval()
     with torch.no_grad():
-        if isinstance(model, LinearModel):
+        if is_linear(model):
             matrices = model.operators().dense()[:num_symbols]
             found = [np.linalg.eigvals(matrix.numpy()) for matrix in matrices]
         elif isinstance(model, Stepping):

@@ -26,7 +26,8 @@ from torch import Tensor, nn
 from statetrack.errors import SettingsError
 from statetrack.models._base import LinearModel, Scanning, Stepping
 from statetrack.models._blocks import Block, BlockModel, Mixer, StagedMixer
-from statetrack.models._given import copy_of
+from statetrack.models._described import is_linear
+from statetrack.models._given import cast, copy_of
 from statetrack.models._linear import compute_by
 from statetrack.ops import BlockOperators, Operators, RotationOperators, arithmetic, rounded
 from statetrack.rounding import FORMATS, Rounding
@@ -183,13 +184,14 @@ class Rounded(nn.Module):
             )
         self.rounding = rounding
         self.casts = Casts(rounding)
-        self.model = copy_of(model).to(self.casts.dtype).requires_grad_(False)
+        self.model = copy_of(model).requires_grad_(False)
+        cast(self.model, self.casts.dtype)
         self.training = self.model.training
         compute_by("torch", self.model)
         if (weights := rounding.format("weights")) is not None:
             for weight in self.model.parameters():
                 weight.data = rounded(weight.data, weights, saturate=rounding.saturate)
-        if isinstance(self.model, LinearModel):
+        if is_linear(self.model):
             _require_norm(not rounding.renormalise or self.model.scale_invariant, rounding)
             _require_recurrent_form(rounding, "a linear model")
             if self.model.additive_table() is None:
@@ -262,11 +264,11 @@ class Rounded(nn.Module):
             operators = self.model.running_operators()
         if isinstance(operators, RotationOperators):
             operators = operators.blocks()
-        cast = {
+        changed = {
             each.name: self.casts.part("gates", getattr(operators, each.name))
             for each in fields(operators)
         }
-        found: Operators = replace(operators, **cast)
+        found: Operators = replace(operators, **changed)
         return found
 
     def _scan_steps(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:

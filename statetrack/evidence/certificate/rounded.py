@@ -65,7 +65,7 @@ from statetrack.evidence.certificate.saturating import Cover, certify_saturating
 from statetrack.evidence.kinds.certificate import Certificate, not_proven
 from statetrack.evidence.rounding_horizons import PARTS
 from statetrack.evidence.subject import Subject, exactly
-from statetrack.models import LinearModel, Rounded, WithBoxes
+from statetrack.models import LinearModel, Rounded, has_boxes, is_linear
 from statetrack.ops import (
     BlockOperators,
     Box,
@@ -256,9 +256,9 @@ def certify_rounded(subject: Subject, *, budget: SearchBudget, seed: int = 0) ->
     """The certificate of a model under its rounding model; `seed` is that of `saturating`."""
     model = subject.model
     assert isinstance(model, Rounded)
-    if isinstance(model.model, LinearModel):
+    if is_linear(model.model):
         return _certify_linear(subject, model, budget)
-    if isinstance(model.model, WithBoxes):
+    if has_boxes(model.model):
         return certify_saturating(subject, budget=budget, seed=seed)
     return not_proven(
         "no bound is derived for this class of models between the casts of a rounding model: none "

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from statetrack.models import Bilinear, BilinearBlock, BilinearCP, LinearModel
+from statetrack.models import Bilinear, BilinearBlock, BilinearCP, LinearModel, is_linear
 from statetrack.ops import FactoredOperators
 from statetrack.training.finish.blocks import exact_machine
 from statetrack.training.finish.least_squares import (
@@ -74,7 +74,7 @@ class Finished:
 
 def obstacle(model: nn.Module, settings: TrainSettings) -> str:
     """Why a model's training cannot end with `finish='exact'`; empty where it can."""
-    if not isinstance(model, Bilinear | BilinearCP | BilinearBlock):
+    if not isinstance(model, Bilinear | BilinearCP | BilinearBlock) or not is_linear(model):
         return "its states have no free choice of coordinates"
     if not model.scale_invariant:
         return "it has additive terms or a bias in its readout"
