@@ -129,6 +129,17 @@ def test_of_many_states_some_are_followed() -> None:
     assert {(each.states, each.followed) for each in told.words} == {(60, 8)}
 
 
+@pytest.mark.filterwarnings("error")
+def test_states_that_are_no_longer_finite_are_not_compared() -> None:
+    """Of 1e100^t in float64, t = 1 and 2 have squares that are finite, or are not; t = 4 is not."""
+    told = found(Gains(1e100, -1e100), "parity", times=(1, 2, 4))
+    zero, one = told.words
+    assert [often for often, _ in zero.apart] == [1, 2, 4]
+    assert [often for often, _ in one.apart] == [1, 2]
+    assert all(apart == pytest.approx(1.0) for _, apart in one.apart)
+    assert all(len(each.places) == (3 if each.word == "1" else 5) for each in told.traced)
+
+
 def test_where_every_word_forgets_or_there_is_no_state_the_reason_is_one_line() -> None:
     with pytest.raises(SettingsError, match="leads all states to one"):
         found(make_model("gru", "ends-with-ab"), "ends-with-ab")

@@ -154,7 +154,8 @@ def _read(
 
 def _along(word: Word, machine: Machine, seen: Seen, times: Sequence[int]) -> Along:
     own = [one for start, one in seen.items() if start.again == word]
-    read = [each for each in times if all(each in one.rows for one in own)]
+    compared = _compared(own)
+    read = [each for each in times if each in compared]
     errors = [one.first_error for one in own if one.first_error is not None]
     return Along(
         word=word,
@@ -165,8 +166,18 @@ def _along(word: Word, machine: Machine, seen: Seen, times: Sequence[int]) -> Al
     )
 
 
+def _compared(courses: Sequence[_Course]) -> list[int]:
+    """After how many repetitions the states of all words are known, and finite."""
+    return [
+        each
+        for each in courses[0].rows
+        if all(each in one.rows and np.isfinite(one.rows[each]).all() for one in courses)
+    ]
+
+
 def _least_distance(rows: Floats) -> float:
     """The least distance of two rows, over the length of the longest; 0 where all are zero."""
+    rows = np.ldexp(rows, -np.frexp(np.abs(rows).max())[1])  # exact, and squares are finite
     longest = float(np.linalg.norm(rows, axis=1).max())
     distances = np.linalg.norm(rows[:, None] - rows[None], axis=2)
     least = float(distances[np.triu_indices(len(rows), 1)].min())
@@ -176,7 +187,7 @@ def _least_distance(rows: Floats) -> float:
 def _traced(word: Word, machine: Machine, seen: Seen) -> list[Traced]:
     """Some words by repetitions, on the line along which their states differ most."""
     own = [one for start, one in seen.items() if start.again == word][:MOST_TRACED]
-    times = [each for each in own[0].rows if each <= TRACED]
+    times = [each for each in _compared(own) if each <= TRACED]
     rows = np.stack([[one.rows[each] for each in times] for one in own])
     flat = rows.reshape(-1, rows.shape[-1])
     line = np.linalg.svd(flat - flat.mean(axis=0), full_matrices=False)[2][0]

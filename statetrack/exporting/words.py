@@ -176,7 +176,8 @@ def _margins(logits: Floats, answers: Integers) -> Floats:
     right = np.where(asked, answers, 0)[..., None]
     others = logits.copy()
     np.put_along_axis(others, right, -np.inf, -1)
-    margins = np.take_along_axis(logits, right, -1)[..., 0] - others.max(-1)
+    with np.errstate(invalid="ignore"):  # infinite logits: of a state that grew beyond float64
+        margins = np.take_along_axis(logits, right, -1)[..., 0] - others.max(-1)
     return np.where(asked, np.nan_to_num(margins, nan=-np.inf, posinf=np.inf), 0.0)
 
 

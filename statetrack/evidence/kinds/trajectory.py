@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 LEGEND = (
     "a word is read again and again, from states of the automaton that it keeps different: the "
-    "least distance of the model's states, over the length of the longest, after so many times"
+    "least distance of the model's states, over the length of the longest, after so many times, as "
+    "long as all are finite"
 )
 """What the columns of the table are."""
 
