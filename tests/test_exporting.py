@@ -334,7 +334,7 @@ def test_check_kernel_is_short_and_stands_alone() -> None:
         ("model.py", {"safetensors", "torch"}),
     ):
         text = (STANDALONE / name).read_text(encoding="utf-8")
-        assert len(text.splitlines()) < 100
+        assert len(text.splitlines()) < 110
         modules = set(_imported(ast.parse(text)))
         assert {module for module in modules if module not in _standard()} == allowed
 
@@ -390,6 +390,62 @@ def test_a_run_is_exported_by_its_folder(tmp_path: Path) -> None:
     )
     assert (found.folder / "model.safetensors").exists()
     assert json.loads((found.folder / "config.json").read_text())["task"] == "parity"
+
+
+def test_what_a_folder_says_of_itself_is_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A model without layers of authors: no kernel, a whole model, and what was given wrongly."""
+    task = st.Task.from_automaton(st.Automaton(delta=[[0, 0]], output=[0], start=0), name="one")
+    model = st.make_model("gru", task, hidden=2)
+    found = export(model, "safetensors", tmp_path / "out", task=task, length=20)
+    read = (found.folder / "README.md").read_text()
+    assert "python check_kernel.py FILE.py:FUNCTION --whole" in read
+    assert "model.py" not in read and f"golden words of up to {found.longest} symbols" in read
+    mine = tmp_path / "mine.py"
+    mine.write_text("def forward(tokens):\n    return tokens[..., None] * 0.0 + 1.0\n")
+    for arguments, says in (
+        ((f"{mine}:forward",), "no kernel can be checked alone here: give a whole model"),
+        ((f"{mine}:forwards", "--whole"), "the file has no function 'forwards'"),
+        (("no.py:forward", "--whole"), "no.py': give FILE.py:FUNCTION"),
+    ):
+        assert check(found.folder, arguments[0], arguments[1:]).code == 2
+        assert says in capsys.readouterr().err
+
+
+def test_packed_words_are_all_of_them(folders: dict[str, Path]) -> None:
+    each, packed = (
+        check(folders["parity"], "kernels.py:right_step_by_step", options).text
+        for options in ((), ("--packed",))
+    )
+    assert each.split(" answers")[0] == packed.split(" answers")[0]
+
+
+class Turning(st.RecurrentModel):
+    """Parity by complex gains 1 and -1, with a readout of 1/3."""
+
+    settings_class = st.ModelSettings
+
+    def __init__(self, settings: Any, **sizes: int) -> None:
+        super().__init__(settings, **sizes)
+        self.gains = torch.nn.Parameter(torch.tensor([1.0, -1.0 + 1e-9j], dtype=torch.complex64))
+        self.reading = torch.nn.Parameter(torch.tensor([1 + 0.1j, -1 - 0.1j]) / 3)
+
+    def initial_state(self, num_words: int) -> Tensor:
+        return self.gains.new_ones(num_words)
+
+    def step(self, symbols: Tensor, state: Any) -> tuple[Tensor, Any]:
+        state = self.gains[symbols] * state
+        return torch.view_as_real(state[:, None] * self.reading)[..., 0], state
+
+
+def test_golden_words_of_complex_weights_are_computed_in_float64(tmp_path: Path) -> None:
+    model = Turning(st.ModelSettings(), num_symbols=2, num_labels=2)
+    found = export(model, "safetensors", tmp_path / "out", task="parity", length=20)
+    logits = np.load(found.folder / "words.npz")["logits"]
+    third = float(model.reading.detach().real[0])
+    assert logits.dtype == np.float64 and np.abs(np.abs(logits) - third).max() < 1e-8
+    assert (logits != logits.astype(np.float32)).any()
 
 
 class Tied(MODELS["gru"]):

@@ -13,7 +13,6 @@ check_kernel.py      does a kernel follow the machine?
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,7 @@ from statetrack.errors import SettingsError, setting
 from statetrack.exporting.kernel import Tables, tables_of
 from statetrack.exporting.layer import LAYOUTS, Layout, Weights, blocks_of
 from statetrack.exporting.words import GoldenWords, golden_words
-from statetrack.models import BlockModel, SequenceModel
+from statetrack.models import BlockModel, SequenceModel, cast, copy_of
 from statetrack.runs import Run, require_new, to_json, write_file
 from statetrack.sources import Automaton
 from statetrack.spec import Task, load_task
@@ -79,7 +78,8 @@ def export(
     model, task = _opened(subject, task)
     automaton = task.automaton
     layers = _layers(chosen, model, layout)
-    exact = copy.deepcopy(model).double().eval().requires_grad_(False).cpu()
+    exact = copy_of(model).cpu().eval().requires_grad_(False)
+    cast(exact, torch.float64)
     words = golden_words(exact, automaton, length=length, seed=seed)
     tables, why = _tables(exact, words, seed)
     path = Path(folder)
@@ -279,17 +279,23 @@ def _readme(found: Exported, chosen: Layout, task: Task, tables: Tables | None) 
     layers = ", ".join(dict.fromkeys(found.layers)) or "model.safetensors"
     lines = [
         f"# {task.name}: {task.spec.title}",
-        f"Weights for {chosen.title} ({layers}) that follow the machine of machine.json, and "
-        f"{found.words} golden words of up to {found.longest:,} symbols with the right answers "
-        f"(words.npz). In float64 the least margin of these weights is {found.margin:.3g}.",
+        f"Weights for {chosen.title} ({layers}), and {found.words} golden words of up to "
+        f"{found.longest:,} symbols with the answers of the machine of machine.json (words.npz). "
+        "In float64 these weights give all of these answers, with a margin of "
+        f"{found.margin:.3g} at least; what they answer to longer words is not tested.",
     ]
     if found.layers:
         lines += [
             "The whole model, of the authors' layers:\n\n"
             "    python check_kernel.py model.py:forward --whole"
         ]
+    else:
+        lines += [
+            "A whole model of yours, from tokens [words, time] to logits [words, time, labels]:\n\n"
+            "    python check_kernel.py FILE.py:FUNCTION --whole"
+        ]
     if tables is None:
-        lines += [f"No kernel can be checked alone: {found.why_no_kernel}."]
+        lines += [f"A kernel cannot be checked without the model: {found.why_no_kernel}."]
     else:
         lines += _about_kernel(tables)
     return "\n\n".join(lines) + "\n"

@@ -6,7 +6,7 @@
 README.md beside this file has the arguments; tensors are [words, time, ...]. With --pieces the
 function is called piece by piece: it also gets `state`, at first None, and returns (o, state). With
 --packed words stand one after the other in one, and it also gets their ends as `cu_seqlens`.
-Needs torch and NumPy alone. Exits with 1 where an answer is wrong.
+Needs torch and NumPy alone. Exits with 1 where an answer is wrong, with 2 where nothing is checked.
 """
 
 import argparse
@@ -55,7 +55,13 @@ parser.add_argument("--packed", action="store_true", help="words one after the o
 parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
 asked, failed, kernel = parser.parse_args(), False, {}
 file, _, name = asked.forward.rpartition(":")
-forward, words = runpy.run_path(file)[name], dict(np.load(FOLDER / "words.npz"))
+if not Path(file).is_file():
+    parser.error(f"{asked.forward}: there is no file {file!r}: give FILE.py:FUNCTION")
+if (forward := runpy.run_path(file).get(name)) is None:
+    parser.error(f"{asked.forward}: the file has no function {name!r}")
+if not asked.whole and not (FOLDER / "kernel.npz").exists():
+    parser.error("no kernel can be checked alone here: give a whole model, and --whole")
+words = dict(np.load(FOLDER / "words.npz"))
 lengths = words["lengths"]
 if not asked.whole:
     kernel = {n: torch.from_numpy(t) for n, t in np.load(FOLDER / "kernel.npz").items()}
@@ -64,10 +70,9 @@ fixed = {n: t.float().to(asked.device) if t.dim() else t.item() for n, t in fixe
 groups = [np.flatnonzero(lengths == length) for length in np.unique(lengths)]
 batches = [np.broadcast_arrays(each[:, None], np.arange(lengths[each[0]])) for each in groups]
 if asked.packed:
-    short = np.flatnonzero(lengths < lengths.max())
-    ends = np.array([0, *np.cumsum(lengths[short])])
-    word = np.repeat(short, lengths[short])[None]
-    batches = [(word, np.arange(ends[-1]) - np.repeat(ends[:-1], lengths[short])[None])]
+    ends = np.array([0, *np.cumsum(lengths)])
+    word = np.repeat(np.arange(len(lengths)), lengths)[None]
+    batches = [(word, np.arange(ends[-1]) - np.repeat(ends[:-1], lengths)[None])]
     fixed["cu_seqlens"] = torch.from_numpy(ends).int().to(asked.device)
 for kind in sorted({n.partition(".")[0] for n in kernel if "." in n} - {"fixed"}) or ["model"]:
     tables = {n.partition(".")[2]: t for n, t in kernel.items() if n.startswith(f"{kind}.")}
