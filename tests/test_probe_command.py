@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
 import statetrack as st
 from statetrack.cli.app import run as command
@@ -101,3 +103,23 @@ def test_a_module_of_ones_own_is_probed():
     assert probe.error_control is not None and probe.error_control.states == 6
     assert probe.myhill_nerode is not None
     assert PARTS <= set(said)
+
+
+class Remembering(nn.Module):
+    """Parity, out of a state that holds every symbol that was read."""
+
+    def initial_state(self, num_words: int) -> torch.Tensor:
+        return torch.zeros(num_words, 0)
+
+    def step(self, symbols: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        state = torch.cat([state, symbols[:, None].float()], 1)
+        odd = state.sum(1) % 2
+        return torch.stack([1 - odd, odd], 1), state
+
+
+def test_what_needs_a_state_of_constant_size_is_not_measured_of_one_that_grows() -> None:
+    grows = "its state grows: it has 0 numbers before a symbol and 1 after it"
+    only = ["error-control", "step-eigenvalues", "trajectory"]
+    found = st.probe(Remembering(), "parity", seconds=1, only=only)
+    assert sorted(found.skipped) == [(kind, grows) for kind in only] and not found.evidence
+    assert (st.certify(Remembering(), "parity", seconds=0.1).proven or 0) > 0

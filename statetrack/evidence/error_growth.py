@@ -82,10 +82,12 @@ def find_error_control(
 ) -> ErrorControl:
     """How errors of a model's state grow along words of up to so many symbols.
 
-    Raises `SettingsError` where the model has no state, or none of its own for every word.
+    Raises `SettingsError` where the model has no state, or none of its own for every word, and
+    where its state grows.
     """
     began = time.monotonic()
     subject.require_state("error control")
+    subject.require_constant_size()
     subject.counts_for(budget)
     machine = needed_machine(subject.automaton)
     num_states = int(machine.live.sum())

@@ -23,6 +23,7 @@ from statetrack.models import (
     cast,
     copy_of,
     is_linear,
+    require_constant_size,
     require_initialised,
     require_logits,
     require_module,
@@ -138,6 +139,11 @@ class Reader:
                 f"{what} needs a model that reads words symbol by symbol: this one has no "
                 "`initial_state` with `step` or `scan`"
             )
+
+    def require_constant_size(self) -> None:
+        """Raise `SettingsError` where states of different words may differ in size."""
+        first = self.first(1)
+        require_constant_size(first, self.step(np.zeros(1, np.int64), first)[1])
 
     @torch.no_grad()
     def first(self, num_words: int) -> Any:

@@ -66,10 +66,12 @@ def find_trajectory(
     """How far apart a model keeps states along words that are read as often as the last of `times`.
 
     Nothing is drawn: `seed` changes nothing. Raises `SettingsError` where the model has no state,
-    or none of its own for every word, and where no short word keeps two states apart.
+    or none of its own for every word, where its state grows, and where no short word keeps two
+    states apart.
     """
     began = time.monotonic()
     subject.require_state("a trajectory")
+    subject.require_constant_size()
     subject.counts_for(budget)
     machine = needed_machine(subject.automaton)
     starts = _starts(machine)

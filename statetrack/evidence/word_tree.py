@@ -230,7 +230,7 @@ def _grown(
     """The tree, level by level, until something ends it."""
     automaton = subject.automaton
     level = _Level.first(subject)
-    room_of_a_level = max(1, MOST_BYTES // subject.bits(level.state)[0].nbytes)
+    room_of_a_level = max(1, MOST_BYTES // max(1, subject.bits(level.state)[0].nbytes))
     met.add(level.state, level.reached, 1)
     tree = _GrownTree(0, 1, None, "")
     while tree.length != max_length:
@@ -383,7 +383,7 @@ def search_short_words(
     automaton, of_any_scale = subject.automaton, subject.scale_invariant
     level, num_read = _Level.first(subject), 0
     size = subject.bits(level.state)[0].nbytes * automaton.num_symbols
-    strata = _Strata(subject, min(beam, max(1, MOST_BYTES // size)), seed)
+    strata = _Strata(subject, min(beam, max(1, MOST_BYTES // max(1, size))), seed)
     for length in range(1, longest + 1):
         if budget.spent:
             return SearchedWords(None, num_read, length - 1, complete=False)
@@ -489,7 +489,7 @@ class _Strata:
             rows = torch.from_numpy(self._subject.bits(state)[0].astype(np.float64))
         if self._subject.scale_invariant:
             rows = rows / rows.norm(dim=1, keepdim=True).clamp_min(1e-300)
-        if self._projections is None:
+        if self._projections is None or len(self._projections) != rows.shape[1]:
             draw = torch.Generator().manual_seed(self._seed)
             shape = rows.shape[1], PROJECTIONS
             self._projections = torch.randn(shape, generator=draw, dtype=torch.float64).to(rows)

@@ -11,6 +11,7 @@ from ._base import WithBoxes as WithBoxes
 from ._base import WithTransition as WithTransition
 from ._base import num_parameters as num_parameters
 from ._base import numbers_in as numbers_in
+from ._base import require_constant_size as require_constant_size
 from ._base import state_size as state_size
 from ._blocks import Block as Block
 from ._blocks import BlockModel as BlockModel

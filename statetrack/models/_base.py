@@ -260,6 +260,15 @@ def numbers_in(state: object) -> int:
     return sum(map(numbers_in, state)) if isinstance(state, tuple | list) else 0
 
 
+def require_constant_size(before: object, after: object) -> None:
+    """Raise `SettingsError` where the state after a symbol holds more numbers than that before."""
+    first, second = numbers_in(before), numbers_in(after)
+    if first != second:
+        raise SettingsError(
+            f"its state grows: it has {first:,} numbers before a symbol and {second:,} after it"
+        )
+
+
 class LinearModel(RecurrentModel, WithTransition):
     """h_t = A(x_t) h_{t-1} (+ u_t), logits = C h_t.
 

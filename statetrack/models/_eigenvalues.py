@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from statetrack.errors import SettingsError
-from statetrack.models._base import Stepping
+from statetrack.models._base import Stepping, require_constant_size
 from statetrack.models._described import is_linear
 from statetrack.models._eigenvalue_range import StepEigenvalues
 from statetrack.models._given import cast, copy_of
@@ -113,6 +113,8 @@ def _of_steps(model: Any, num_symbols: int, most: int, seed: int) -> Iterator[Co
     """The eigenvalues at one symbol after another, each behind one of some random words."""
     draws = np.random.default_rng(seed)
     symbols = draws.permutation(num_symbols)[:most]
+    first = model.initial_state(1)
+    require_constant_size(first, model.step(torch.tensor([0]), first)[1])
     layout = _Layout(model)
     states = []
     for word in draws.integers(num_symbols, size=(WORDS, LENGTH)):
