@@ -213,8 +213,9 @@ def best_by_length(
 ) -> dict[int, tuple[str, float]]:
     """The shortcut that is most often right at the last scored position, and how often.
 
-    Of equals the simplest; the best constant answer where so many words do not tell the shortcut
-    from it, at 95 %. A length at which nothing is scored is left out.
+    Of equals the simplest; `constant`, the most frequent label of the words it is fitted on, where
+    so many words do not tell the shortcut from it, at 95 %. A length at which nothing is scored is
+    left out.
     """
     best: dict[int, tuple[str, float]] = {}
     for part in parts:
@@ -299,7 +300,9 @@ class SplitScore(Score):
     `floor` is the share of the most frequent label at the last scored positions of these words.
     `last_only` says that there is one answer for each word, to its last scored position: then
     all accuracies are about that one. `shortcut` is the shortcut, fitted on the split `train`, that
-    is right most often on these words; None without that split, and where the words are too many.
+    is right most often on these words, or `constant` where they tell none from it; None without
+    that split, and where the words are too many. `constant` is the most frequent label of `train`,
+    so that it may be right less often than `floor`.
     """
 
     split: str

@@ -49,8 +49,9 @@ def score(
     numbers, words x positions. SPLIT.jsonl has {"answers": [0, 1, ...]} on each line. One number
     for each word, in place of one for each position, answers its last label alone.
 
-    The table is that of eval, with the accuracy of the best shortcut on the same words. The floor
-    is counted on these words.
+    The table is that of eval, with the accuracy of the best shortcut on the same words, or of the
+    most frequent training label where they tell none from it. The floor is the most frequent label
+    of these words.
 
     Examples:
         statetrack score answers --data data/s3
