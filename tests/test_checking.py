@@ -209,6 +209,17 @@ class Grows(Counter):
         return self.readout(state.sum(1)), state
 
 
+class ChangesInTraining(Counter):
+    """Its readout's spectral norm is measured in training, by what torch.vmap cannot compute."""
+
+    def __init__(self, settings: Settings, *, num_symbols: int, num_labels: int) -> None:
+        super().__init__(settings, num_symbols=num_symbols, num_labels=num_labels)
+        nn.utils.parametrizations.spectral_norm(self.readout)
+
+    def initial_state(self, num_words: int) -> Any:
+        return self.embedding.weight.new_zeros(num_words, H)
+
+
 class GivesLogitsAlone(Counter):
     def step(self, symbols: Tensor, state: Any) -> Any:
         return super().step(symbols, state)[0]
@@ -266,6 +277,7 @@ def test_what_a_model_does_not_say_of_itself_is_noted_and_not_wrong() -> None:
         (StepsApart, "step by step is forward"),
         (HandsOnNothing, "a scan in two pieces is a scan in one"),
         (Grows, "the state keeps its size"),
+        (ChangesInTraining, "a population is its replicas, each alone"),
         (BranchesAsItRecurs, "a population is its replicas, each alone"),
         (LosesAWeight, "saved weights are loaded"),
         (IgnoresItsSeed, "a seed determines the weights"),

@@ -527,6 +527,77 @@ def test_the_readout_is_the_submodule_that_the_model_names(
         assert list(population.trained) == trained
 
 
+def test_the_readout_of_a_module_is_the_submodule_that_it_names() -> None:
+    class Headed(nn.Module):
+        readout_name = "head"
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding, self.head = nn.Embedding(2, 3), nn.Linear(3, 2, bias=False)
+
+    population = Population(Headed, replicas_of([0], [1e-3]), torch.device("cpu"))
+    population.freeze_recurrence()
+    assert list(population.trained) == ["head.weight"]
+
+
+class Layered(SequenceModel):
+    """A model with a layer that computes otherwise in training."""
+
+    settings_class = Settings
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__(Settings(), num_symbols=2, num_labels=2)
+        self.embedding, self.layer = nn.Embedding(2, 3), layer
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        logits: Tensor = self.layer(self.embedding(symbols).flatten(0, 1))[:, :2]
+        return logits.unflatten(0, symbols.shape)
+
+
+class Fails(nn.Module):
+    def forward(self, inputs: Tensor) -> Tensor:
+        if self.training:
+            raise KeyError("a fault of the author's own")
+        return inputs
+
+
+@pytest.mark.parametrize(
+    ("layer", "kind", "says"),
+    [
+        (lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(3, 2)), SettingsError, "Layer"),
+        (Fails, KeyError, "own"),
+    ],
+)
+def test_replicas_that_cannot_be_computed_as_one_are_refused_before_training(
+    layer: Callable[[], nn.Module], kind: type[Exception], says: str
+) -> None:
+    def population(num: int) -> Population:
+        replicas = replicas_of(list(range(num)), [1e-3])
+        return Population(lambda: Layered(layer()), replicas, torch.device("cpu"))
+
+    with pytest.raises(kind, match=says) as refused:
+        population(2).check_together(4)
+    if kind is SettingsError:
+        assert "set the class attribute `vectorises = False`" in str(refused.value)
+        population(1).check_together(4)
+
+
+def test_a_look_at_replicas_changes_neither_them_nor_random_numbers() -> None:
+    def make() -> nn.Module:
+        return Layered(nn.Sequential(nn.BatchNorm1d(3), nn.Dropout()))
+
+    population = Population(make, replicas_of([0, 1], [1e-3]), torch.device("cpu"))
+    before, drawn = population.weights(), torch.get_rng_state()
+    population.check_together(4)
+    assert torch.equal(drawn, torch.get_rng_state())
+    assert all(torch.equal(before[name], now) for name, now in population.weights().items())
+    population.model.train()
+    population(torch.zeros(2, 2, 4, dtype=torch.int64))
+    assert not torch.equal(
+        before["layer.0.running_mean"], population.weights()["layer.0.running_mean"]
+    )
+
+
 # --- fixed words ---
 
 

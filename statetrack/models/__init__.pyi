@@ -17,6 +17,7 @@ from ._blocks import Block as Block
 from ._blocks import BlockModel as BlockModel
 from ._blocks import LinearMixer as LinearMixer
 from ._checking import Finding as Finding
+from ._checking import cannot_vectorise as cannot_vectorise
 from ._checking import check_model as check_model
 from ._checking import told as told
 from ._construction import TRAINING as TRAINING

@@ -178,6 +178,19 @@ def told(error: Exception) -> str:
     return what.splitlines()[0]
 
 
+def _fault_of_vmap(error: Exception) -> str:
+    first, *_ = str(error).splitlines() or [""]
+    return f"torch.vmap cannot run it ({type(error).__name__}: {first})"
+
+
+def cannot_vectorise(error: Exception) -> str:
+    """What is wrong with a model whose replicas cannot be computed as one, and what to do."""
+    return (
+        f"{_fault_of_vmap(error)}: keep branches on values of tensors out of it, or set the class "
+        "attribute `vectorises = False`"
+    )
+
+
 Check = Callable[[_Subject], str]
 """Raises `Wrong` where a property does not hold; returns a remark, or an empty text."""
 
@@ -327,17 +340,20 @@ def _population(subject: _Subject) -> str:
         logits: Tensor = functional_call(replicas[0], given, (symbols,), tie_weights=False)
         return logits
 
+    def computed(*, training: bool) -> Tensor:
+        replicas[0].train(training)
+        own = {name: value.clone() for name, value in buffers.items()}
+        logits: Tensor = vmap(run, randomness="different")(stacked, own, symbols)
+        return logits
+
     try:
-        together = vmap(run, randomness="different")(stacked, buffers, symbols)
+        with torch.random.fork_rng(devices=[]):
+            computed(training=True)
+        together = computed(training=False)
     except Exception as error:
-        first, *_ = str(error).splitlines() or [""]
-        fault = f"torch.vmap cannot run it ({type(error).__name__}: {first})"
         if not isinstance(subject.plain, SequenceModel):
-            return f"it is trained alone: {fault}"
-        raise Wrong(
-            f"{fault}: keep branches on values of tensors out of it, or set the class attribute "
-            "`vectorises = False`"
-        ) from error
+            return f"it is trained alone: {_fault_of_vmap(error)}"
+        raise Wrong(cannot_vectorise(error)) from error
     if trained := bool(_trained(replicas[0])):
         torch.stack([_weighted_sum(logits) for logits in together]).sum().backward()
     for row, replica in enumerate(replicas):

@@ -57,6 +57,7 @@ from statetrack.runs.tensors import Stored, Unfinished, check_state, summary_of
 from statetrack.spec import Task, file_in, folder_name, load_task
 from statetrack.text import as_argument
 from statetrack.training import (
+    LONGEST,
     Pending,
     Population,
     Record,
@@ -720,6 +721,7 @@ def prepare(
 
     population = Population(make, experiment.replicas, device)
     check_logits(population.model, task, device)
+    population.check_together(min(LONGEST, task.source.longest_word))
     set_threads(experiment.training.threads, sum(v.numel() for v in population.parameters.values()))
     words = words or TaskWords(task, experiment.data, experiment.training)
     return Prepared(population, *words.on(device))

@@ -21,7 +21,13 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from statetrack.errors import SettingsError, setting
-from statetrack.models import TRAINING, SequenceModel, check_memory, other_names
+from statetrack.models import (
+    TRAINING,
+    SequenceModel,
+    cannot_vectorise,
+    check_memory,
+    other_names,
+)
 from statetrack.training.optimisers import step_of, without_compiler
 from statetrack.training.records import Replica
 from statetrack.training.settings import OPTIMISERS, TrainSettings
@@ -71,8 +77,7 @@ class Population:
         Raises `SettingsError` where the model has no parameters under its `readout_name`.
         """
         kind = type(self.model)
-        named = kind if issubclass(kind, SequenceModel) else SequenceModel
-        readout = named.readout_name
+        readout = getattr(self.model, "readout_name", SequenceModel.readout_name)
         prefix = f"{readout}."
         if not any(name.startswith(prefix) for name in self.parameters):
             raise SettingsError(
@@ -108,7 +113,7 @@ class Population:
         """What a module that has the model as its submodule `name` gives for inputs [R, ...].
 
         An empty name is that of the module itself. With `vectorises` all replicas are computed as
-        one.
+        one. Raises `SettingsError` where that fails and one alone does not.
         """
         prefix = name and f"{name}."
         own = self.in_all_places(self.parameters | self.buffers)
@@ -122,7 +127,16 @@ class Population:
             alone = {key: value.squeeze(0) for key, value in weights.items()}
             return run(alone, *(each.squeeze(0) for each in inputs)).unsqueeze(0)
         if vectorises:
-            return vmap(run, randomness="different")(weights, *inputs)
+            try:
+                return vmap(run, randomness="different")(weights, *inputs)
+            except Exception as error:
+                with torch.no_grad():  # raises its own error where the module fails alone, too
+                    run(
+                        {key: value[0].clone() for key, value in weights.items()},
+                        *(each[0] for each in inputs),
+                    )
+                kind = type(self.model).__name__
+                raise SettingsError(f"{kind}: {cannot_vectorise(error)}") from error
         apart = {key: value.unbind(0) for key, value in weights.items()}
         return torch.stack(
             [
@@ -132,6 +146,22 @@ class Population:
                 for r in range(len(self))
             ]
         )
+
+    def check_together(self, length: int) -> None:
+        """Compute two words of a length as training does; nothing of the population changes.
+
+        Raises `SettingsError` where its replicas cannot be computed as one.
+        """
+        buffers, device = self.buffers, next(iter(self.parameters.values())).device
+        self.buffers = {name: value.clone() for name, value in buffers.items()}
+        was_training = self.model.training
+        self.model.train()
+        try:
+            with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+                self(torch.zeros(len(self), 2, length, dtype=torch.int64, device=device))
+        finally:
+            self.model.train(was_training)
+            self.buffers = buffers
 
     def in_all_places(self, weights: Weights) -> Weights:
         """The weights, those that are in several places of the model under each of their names."""
