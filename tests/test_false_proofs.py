@@ -322,6 +322,15 @@ def test_a_linear_model_that_is_read_in_its_own_way_is_not_scale_invariant() -> 
         st.snap(own.model, "parity", seconds=0.1)
 
 
+def test_states_with_terms_of_a_subclass_are_not_rescaled() -> None:
+    model, _ = one_hot("parity")
+    own = with_class(model, additive_table=lambda self: self.first.expand(self.num_symbols, -1))
+    symbols = torch.zeros(1, 50, dtype=torch.int64)
+    with torch.no_grad():
+        by_scan, _ = own.scan(symbols, own.initial_state(1))
+        assert not own.scale_invariant and torch.equal(by_scan, own(symbols))
+
+
 def test_boxes_are_those_of_a_subclass_that_replaces_them_too() -> None:
     model = model_of("rnn", PARITY, hidden=4)
     assert has_boxes(model) and has_tanh_step(model)

@@ -314,7 +314,7 @@ class LinearModel(RecurrentModel, WithTransition):
     @property
     def scale_invariant(self) -> bool:
         """Whether the argmax of the logits does not change when the state is rescaled."""
-        return self.additive is None and self._linear_readout.bias is None
+        return self.additive_table() is None and self._linear_readout.bias is None
 
     @property
     def _linear_readout(self) -> nn.Linear:
