@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from statetrack.constructions import Construction, registry
 from statetrack.evidence import Certificate, Exhaustive, Failure, WorstCase
 from statetrack.models import SequenceModel
 from statetrack.ops import choose_device
@@ -209,3 +210,9 @@ def parity_run(path: Path) -> Path:
     assert not hand_built
     run.folder.write(files.WEIGHTS, weights)
     return path
+
+
+def all_constructions() -> list[tuple[type, Construction]]:
+    """Every construction that is known, with the class that it is for, in the order of files."""
+    registry._load_classes()
+    return [(kind, each) for kind, found in registry._KNOWN.items() for each in found]

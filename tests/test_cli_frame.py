@@ -16,7 +16,7 @@ import typer
 
 from statetrack import __version__
 from statetrack.cli import _usage, app, options
-from statetrack.data import check_labels, read_dataset
+from statetrack.data import read_dataset
 from statetrack.errors import SettingsError, UnknownNameError, setting
 from statetrack.models import MODELS
 from statetrack.references import bibtex, ids_in, references
@@ -24,6 +24,7 @@ from statetrack.settings import Settings, option
 from statetrack.spec import TASKS, load_task
 from statetrack.sweep import SUITES
 from statetrack.training import PROTOCOLS
+from tests.right_labels import check_labels
 
 ROOT = Path(__file__).parents[1]
 

@@ -20,7 +20,6 @@ from statetrack.cli import app
 from statetrack.cli.gen import GenSettings
 from statetrack.data import (
     FORMATS,
-    check_labels,
     draw_splits,
     read_dataset,
     read_word_problem,
@@ -33,6 +32,7 @@ from statetrack.data.formats.word_problem import group_name
 from statetrack.errors import DatasetError, SettingsError
 from statetrack.sources import Automaton, LengthDistribution
 from statetrack.spec import load_task
+from tests.right_labels import check_labels
 
 S3_WORDS = "seed,input,target\n7,3 0 2,3 3 5\n7,1 1 4,1 0 4\n"
 """Computed by hand: with (p.q)(i) = p[q[i]], element 3 is 120 and 2 is 102, and 120.102 = 210."""

@@ -12,13 +12,13 @@ import torch
 
 import statetrack as st
 from statetrack.cli.app import run as command
-from statetrack.constructions import all_constructions
 from statetrack.errors import BuildError, RunError, SettingsError
 from statetrack.models import SequenceModel
 from statetrack.references import references
 from statetrack.runs import files, write_built
 from statetrack.sources import Automaton
 from tests.claims.running import follow
+from tests.setups import all_constructions
 
 CHEAP: dict[str, tuple[str, str, dict[str, Any]]] = {
     # the quickest task of each construction, by the class and its name

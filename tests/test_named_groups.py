@@ -10,8 +10,9 @@ from statetrack.algebra import analyse
 from statetrack.algebra.groups import name_of_simple
 from statetrack.errors import TaskError
 from statetrack.predicting import predict
-from statetrack.sources.named_groups import COLLECTION, alphabet_of, field_of, named_group
+from statetrack.sources.named_groups import alphabet_of, field_of, named_group
 from statetrack.spec import load_task
+from tests.minimal_state import COLLECTION
 
 SIMPLE = ("A5", "A6", "A7", "A8", "A9", "M11", "M12", *(f"PSL(2,{q})" for q in (4, 5, 7, 8, 9, 11)))
 PROJECTIVE = tuple(f"PSL(3,{q})" for q in (2, 3, 4, 5))

@@ -11,13 +11,14 @@ import torch
 
 import statetrack as st
 from statetrack.cli.app import run as command
-from statetrack.constructions import NotBuilt, all_constructions
+from statetrack.constructions import NotBuilt
 from statetrack.constructions.solving import solved
 from statetrack.errors import BuildError
 from statetrack.models import LinearModel, RecurrentModel
 from tests.claims.running import follow
 from tests.new_process import forget_plugins
 from tests.pages import on_the_page
+from tests.setups import all_constructions
 
 PAGE = "exact-weights.md"
 

@@ -12,7 +12,7 @@ import torch
 
 from statetrack import evaluation
 from statetrack.cli.app import run
-from statetrack.data import check_labels, draw_splits, fixed_words, whole_words
+from statetrack.data import draw_splits, fixed_words, whole_words
 from statetrack.errors import SettingsError, TaskError
 from statetrack.evaluation import evaluate
 from statetrack.models import RecurrentModel, SequenceModel
@@ -26,6 +26,7 @@ from statetrack.sources import (
 )
 from statetrack.sources.automaton import LONGEST_WHOLE
 from statetrack.spec import load_task, task_names
+from tests.right_labels import check_labels
 
 CPU = torch.device("cpu")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from statetrack.cli.app import run
-from statetrack.data import check_labels, draw_splits, whole_words
+from statetrack.data import draw_splits, whole_words
 from statetrack.errors import SettingsError, TaskError, TaskWarning
 from statetrack.evaluation import scored
 from statetrack.sources import (
@@ -24,6 +24,7 @@ from statetrack.sources import (
 from statetrack.sources.corpus import DEALT, Trace
 from statetrack.spec import golden_hash, load_task
 from tests.refusing import message_of
+from tests.right_labels import check_labels
 
 TURNSTILE = """digraph turnstile {
 locked -> open [label="coin / click"]; locked -> locked [label="push / beep"];

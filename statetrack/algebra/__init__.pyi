@@ -18,7 +18,6 @@ from .images import images_of as images_of
 from .images import settled as settled
 from .krohn_rhodes import Cascade as Cascade
 from .krohn_rhodes import cascade_of as cascade_of
-from .lattices import IntegerAction as IntegerAction
 from .lattices import action_on as action_on
 from .lattices import echelon_rows as echelon_rows
 from .machine import Machine as Machine

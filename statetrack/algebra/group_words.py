@@ -71,7 +71,6 @@ class Walk:
     prefix: Word
     num_images: int
     num_points: int
-    whole_component: bool
     automaton: Automaton
     """The task's machine beside the image that is reached: it gives the same labels."""
     bias: dict[int, float]
@@ -117,7 +116,6 @@ def walks(automaton: Automaton) -> Iterator[Walk]:
                     prefix=begun.prefix,
                     num_images=int((begun.steps >= 0).any(axis=1).sum()),
                     num_points=begun.seen.points.shape[1],
-                    whole_component=begun.steps is begun.seen.steps,
                     automaton=_drawing(automaton, begun),
                     bias=begun.bias,
                     guessed=begun.guessed,

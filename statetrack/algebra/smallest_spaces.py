@@ -111,8 +111,8 @@ class StateSpace:
         """For every part, a number of terms a b^T whose span contains all of its A(x).
 
         The least of: d^2, 3/4 d^2 or 1/2 d^2, which span all matrices that the part has room for
-        (see `rank_one_terms`); V d, with d for each symbol; d for the identity and rank(I - A(x))
-        for each symbol.
+        (see `num_terms`); V d, with d for each symbol; d for the identity and rank(I - A(x)) for
+        each symbol.
         """
         num_symbols = int(self.num_alike.sum())
         terms = [0] * len(self.parts)

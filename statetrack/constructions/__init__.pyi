@@ -3,7 +3,6 @@
 from .building import Built as Built
 from .building import build as build
 from .building import build_case as build_case
-from .cascades import CascadePart as CascadePart
 from .case import BeyondBudget as BeyondBudget
 from .case import Case as Case
 from .case import NotBuilt as NotBuilt
@@ -17,17 +16,13 @@ from .integers import integer_readout as integer_readout
 from .integers import integer_representations as integer_representations
 from .integers import integer_terms as integer_terms
 from .layers._linear import put_table as put_table
-from .readouts import read_labels as read_labels
 from .readouts import separate as separate
 from .registry import Construction as Construction
-from .registry import all_constructions as all_constructions
 from .registry import construction as construction
-from .registry import construction_for as construction_for
 from .registry import register_layer as register_layer
 from .registry import take as take
 from .representations import LinearRepresentation as LinearRepresentation
 from .spanning_terms import gains_of as gains_of
 from .spanning_terms import spanning_terms as spanning_terms
 from .stacks import Layer as Layer
-from .stacks import WantedGates as WantedGates
 from .weights import put as put

@@ -12,7 +12,7 @@ of its own takes what the constructions of statetrack find.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
@@ -102,14 +102,6 @@ def construction_for(case: Case) -> Construction:
                 return each
     named = "no class of recurrence" if recurrence is None else type(recurrence).__name__
     raise NotBuilt(f"there is no construction for its class of recurrence ({named})")
-
-
-def all_constructions() -> Iterator[tuple[type, Construction]]:
-    """Every construction that is known, with the class that it is for, in the order of files."""
-    _load_classes()
-    for kind, found in _KNOWN.items():
-        for each in found:
-            yield kind, each
 
 
 def take(case: Case, what: str, *found: Any) -> SequenceModel:

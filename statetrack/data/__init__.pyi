@@ -5,8 +5,6 @@ from .answers import answer_files as answer_files
 from .answers import fitted as fitted
 from .answers import read_answers as read_answers
 from .datasets import Dataset as Dataset
-from .datasets import DiskSize as DiskSize
-from .datasets import check_labels as check_labels
 from .datasets import estimate_size as estimate_size
 from .datasets import in_bytes as in_bytes
 from .datasets import read_dataset as read_dataset
@@ -23,12 +21,10 @@ from .splits import Splits as Splits
 from .splits import draw_splits as draw_splits
 from .splits import name_of_test as name_of_test
 from .streams import BatchStream as BatchStream
-from .streams import FixedWords as FixedWords
 from .streams import TensorStream as TensorStream
 from .streams import fixed_words as fixed_words
 from .streams import measured_floors as measured_floors
 from .streams import stream as stream
 from .streams import stream_words as stream_words
 from .streams import whole_words as whole_words
-from .texts import TextForm as TextForm
 from .texts import TextRequest as TextRequest

@@ -18,8 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from statetrack.data.card import card_of, fingerprint, parse_card, read_card, readme_of
 from statetrack.data.distinct import words_from
 from statetrack.data.formats import FORMATS, FormatName
@@ -159,27 +157,6 @@ def read_dataset(folder: Path | str) -> Dataset:
             "written; write the dataset again"
         )
     return Dataset(card.model_dump(mode="json"), splits)
-
-
-def check_labels(batch: Batch, source: Source, where: str) -> None:
-    """Hold every label that is asked for against what the source reads.
-
-    Raises `DatasetError`, opened by `where`, for the first that differs.
-    """
-    greatest = int(batch.symbols.max(initial=0))
-    if greatest >= source.num_symbols:
-        raise DatasetError(
-            f"{where}: symbol {greatest} occurs, but the task has "
-            f"{source.num_symbols}, counted from 0"
-        )
-    right = source.label_words(batch.symbols, batch.lengths).labels
-    wrong = np.argwhere(batch.scored & (right != batch.labels))
-    if len(wrong):
-        word, time = wrong[0].tolist()
-        raise DatasetError(
-            f"{where}: word {word + 1}: the label at position {time + 1} is "
-            f"{batch.labels[word, time]}, but the task says {right[word, time]}"
-        )
 
 
 @contextmanager

@@ -66,7 +66,6 @@ from .searches import probe as probe
 from .searches import proven_length as proven_length
 from .searches import require_parts as require_parts
 from .searches import search as search
-from .searches import sorted_out as sorted_out
 from .snapping import Snapped as Snapped
 from .snapping import snap as snap
 from .snapping import snap_subject as snap_subject

@@ -4,4 +4,3 @@ from .folder import Exported as Exported
 from .folder import export as export
 from .layer import LAYOUTS as LAYOUTS
 from .layer import AuthorsLayer as AuthorsLayer
-from .layer import Layout as Layout

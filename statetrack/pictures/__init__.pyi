@@ -3,7 +3,6 @@
 from .learned_map import draw_learned as draw_learned
 from .looks import MANNERS as MANNERS
 from .looks import Look as Look
-from .looks import Manner as Manner
 from .looks import check_path as check_path
 from .looks import width_of as width_of
 from .report_figures import draw_evidence as draw_evidence

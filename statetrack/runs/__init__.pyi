@@ -14,7 +14,6 @@ from .config import Experiment as Experiment
 from .config import own_settings as own_settings
 from .config import preset as preset
 from .config import require_own_names as require_own_names
-from .config import taken_names as taken_names
 from .config import train_command as train_command
 from .derived import write_built as write_built
 from .derived import write_derived as write_derived

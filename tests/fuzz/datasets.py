@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from statetrack.data import FORMATS, check_labels, draw_splits, read_dataset, write_dataset
+from statetrack.data import FORMATS, draw_splits, read_dataset, write_dataset
 from statetrack.spec import WordSpec, load_task
 from tests.fuzz import mutations
 from tests.fuzz.command_lines import import_all, run_command
 from tests.fuzz.harness import Case, require
+from tests.right_labels import check_labels
 
 DTYPES = ("u1", "i8", "<f8", ">u2", "bool", "c16", "U3", "S2", "O", "M8[s]", "V5", "f2")
 
