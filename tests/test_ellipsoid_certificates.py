@@ -65,7 +65,7 @@ def cover_of(model, automaton, grown=0.01, most=20_000, shapes=None):
     found = Network(exact)
     with torch.no_grad():
         shapes = shapes or learned_shapes(found, contexts, step, 0)[0]
-        return BallCover(found, contexts, step, shapes, grown, most)
+        return BallCover(most, found, contexts, step, shapes, grown)
 
 
 def test_bounds_of_norms_are_above_the_norms_and_near():

@@ -50,7 +50,7 @@ def test_networks_built_by_hand_are_proven_for_all_lengths(name, task):
 def test_states_in_float32_never_leave_the_boxes_of_their_automaton_state(name, task):
     subject = Subject(built(name, task), task)
     exact = subject.in_precision(torch.float64)
-    cover = Cover(Network(exact), torch.full((subject.automaton.num_states, 1), 0.1), 5000)
+    cover = Cover(5000, Network(exact), torch.full((subject.automaton.num_states, 1), 0.1))
     cover.run(SearchBudget(60))
     assert cover.closed
     words = drawn(task, 1000, 40)

@@ -40,16 +40,23 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from statetrack.evidence.budget import MULTIPLICATION
-from statetrack.evidence.certificate.saturating import LARGEST_WEIGHT, Network
+from statetrack.evidence.certificate.saturating import (
+    LARGEST_WEIGHT,
+    Covering,
+    Network,
+    best_cover,
+    certificate_of,
+)
 from statetrack.evidence.kinds.certificate import Certificate, not_proven
-from statetrack.evidence.records import SearchBudget, Verdict
+from statetrack.evidence.records import SearchBudget
 from statetrack.evidence.subject import Subject
 from statetrack.models import WithBoxes
 from statetrack.ops import FLOAT32, UNITS_OF_A_FUNCTION, TanhStep
@@ -149,46 +156,10 @@ def certify_ellipsoids(
     shapes, factor = learned_shapes(network, contexts, step, seed)
     if shapes is None:
         return not_proven("no shapes were found", method=METHOD)
-    best: BallCover | None = None
-    attempts = list(GROWN)
-    for most in sorted({min(FEW_BALLS, most_balls), most_balls}):
-        again = []
-        for size in attempts:
-            if budget.spent:
-                break
-            budget.say(f"ellipsoids grown by {size:g}")
-            cover = BallCover(network, contexts, step, shapes, size, most)
-            cover.run(budget)
-            if best is None or (cover.closed, cover.proven) > (best.closed, best.proven):
-                best = cover
-            if cover.closed:
-                break
-            if cover.num_balls >= most:
-                again.append(size)
-        if best is not None and best.closed:
-            break
-        attempts = again
-    seconds = time.monotonic() - begin
-    if best is None:
-        return not_proven("no time", method=METHOD, complete=False, seconds=seconds)
-    verdict: Verdict = "to length" if best.proven else "not proven"
-    if best.closed:
-        verdict = "all lengths"
-    length = None if best.closed or not best.proven else best.proven
-    drifts = f"near sampled states a step multiplies an error by up to {factor:.3g}"
-    return Certificate(
-        verdict=verdict,
-        length=length,
-        verdict_real=verdict,
-        length_real=length,
-        method=f"{METHOD}: {best.num_balls:,}" if best.closed else METHOD,
-        margin=best.margin / best.widest if best.proven and best.widest else None,
-        residual=None,
-        growth=None,
-        reason="" if best.closed else f"{best.reason} ({drifts})",
-        complete=not budget.spent or best.closed,
-        seconds=seconds,
-    )
+    make = partial(BallCover, network=network, contexts=contexts, step=step, shapes=shapes)
+    attempts = [(size, partial(make, grown=size)) for size in GROWN]
+    best = best_cover(attempts, {min(FEW_BALLS, most_balls), most_balls}, budget)
+    return certificate_of(best, METHOD, factor, not budget.spent, time.monotonic() - begin)
 
 
 class Contexts:
@@ -200,7 +171,6 @@ class Contexts:
     def __init__(self, automaton: Automaton) -> None:
         size, count = automaton.num_states, automaton.num_symbols + 1
         moves = torch.from_numpy(automaton.delta.copy()) + size * torch.arange(1, count)
-        self.automaton = automaton
         self.start = automaton.start
         self.delta = moves.repeat(count, 1)  # [K, V]
         self.drawable = torch.from_numpy(automaton.drawable.copy()).repeat(count, 1)
@@ -209,10 +179,6 @@ class Contexts:
 
     def __len__(self) -> int:
         return len(self.delta)
-
-    def name(self, context: int) -> str:
-        """The name of the automaton's state."""
-        return self.automaton.states[context % self.automaton.num_states]
 
     def followed(self, start: int, words: Tensor) -> Tensor:
         """The contexts [T + 1, B] around symbols [T, B]."""
@@ -261,62 +227,42 @@ def norms_of(matrices: Tensor) -> Tensor:
     return found * largest * OUTWARD
 
 
-@dataclass
-class BallCover:
-    """Balls that cover the states of a network: those that were found, and what they prove."""
+class Balls(NamedTuple):
+    """Centres [M, D] and radii [M]."""
 
-    network: Network
+    centres: Tensor
+    radii: Tensor
+
+    def part(self, index: Any) -> Balls:
+        """Those at an index."""
+        return Balls(self.centres[index], self.radii[index])
+
+
+@dataclass
+class BallCover(Covering[Balls]):
+    """Balls that cover the states of a network, each in a context."""
+
     contexts: Contexts
     step: TanhStep
     shapes: Shapes
     grown: float
-    most_balls: int
-    proven: int = 0
-    """Answers to words of so many symbols are proven."""
-    closed: bool = False
-    """Whether every image lies in a ball."""
-    margin: float = float("inf")
-    """The least lead of a right label, in logits."""
-    widest: float = 0.0
-    """The largest difference between two logits at a centre."""
-    reason: str = ""
     centres: Tensor = field(init=False)  # [N, D]
     coordinates: Tensor = field(init=False)  # [N, D]: K c
     radii: Tensor = field(init=False)  # [N]
-    states: Tensor = field(init=False)  # [N]
+    one, many, at_once = "an ellipsoid", "ellipsoids", AT_ONCE
 
     def __post_init__(self) -> None:
-        self.states = torch.tensor([self.contexts.start])
-        first = self.network.first
+        contexts, first = self.contexts, self.network.first
+        self.delta, self.drawable, self.scored = contexts.delta, contexts.drawable, contexts.scored
+        self.states = torch.tensor([contexts.start])
         self.centres = first.centre
         off = self.shapes.inverse[self.states].abs() @ first.radius.unsqueeze(-1) * OUTWARD
         off = off.squeeze(-1).norm(dim=-1) / (1 - self.shapes.defect[self.states]) * OUTWARD
         self.radii = off + self.grown
         self.coordinates = self._coordinates(self.centres, self.states)
 
-    @property
-    def num_balls(self) -> int:
-        """N."""
-        return len(self.states)
-
     def _coordinates(self, centres: Tensor, states: Tensor) -> Tensor:
         return (self.shapes.inverse[states] @ centres.unsqueeze(-1)).squeeze(-1)
-
-    def run(self, budget: SearchBudget) -> None:
-        """Add balls until all images are covered, or a label, a cap or the budget ends it."""
-        done = 0
-        size = max(1, AT_ONCE // self.contexts.delta.shape[1])
-        while done < self.num_balls:
-            end = self.num_balls  # balls that no shorter word needs
-            for first in range(done, end, size):
-                if budget.spent:
-                    self.reason = f"the budget ended after {self.num_balls:,} ellipsoids"
-                    return
-                if not self._follow(first, min(end, first + size), budget):
-                    return
-            done = end
-            self.proven += 1
-        self.closed = True
 
     def images(
         self, centres: Tensor, radii: Tensor, before: Tensor, symbols: Tensor, after: Tensor
@@ -368,34 +314,16 @@ class BallCover:
         found = (middle + reach + slack).scatter(-1, labels.unsqueeze(-1), -torch.inf)
         return -found.amax(-1), middle.amax(-1) - middle.amin(-1)
 
-    def _follow(self, first: int, end: int, budget: SearchBudget) -> bool:
-        """Cover the images of balls; False where a label is not proven, or there are too many."""
-        rows, symbols = self.contexts.drawable[self.states[first:end]].nonzero(as_tuple=True)
-        rows = rows + first
+    def _images(self, rows: Tensor, symbols: Tensor, after: Tensor, budget: SearchBudget) -> Balls:
+        budget.use(len(rows) * (SQUARINGS + 4) * self.centres.shape[-1] ** 3 * MULTIPLICATION)
         before = self.states[rows]
-        after = self.contexts.delta[before, symbols]
-        size = self.centres.shape[-1]
-        budget.use(len(rows) * (SQUARINGS + 4) * size**3 * MULTIPLICATION)
-        centres, radii = self.images(self.centres[rows], self.radii[rows], before, symbols, after)
-        asked = self.contexts.scored[after]
-        if bool(asked.any()):
-            margins, widths = self.worst_leads(centres[asked], radii[asked], after[asked])
-            self.widest = max(self.widest, float(widths.max()))
-            if not bool((margins > 0).all()):
-                state = self.contexts.name(int(after[asked][margins.argmin()]))
-                self.reason = f"an ellipsoid of state '{state}' has no single answer"
-                return False
-            self.margin = min(self.margin, float(margins.min()))
-        for state in after.unique().tolist():
-            own = after == state
-            self._cover(state, centres[own], radii[own], budget)
-            if self.num_balls >= self.most_balls:
-                self.reason = f"{self.num_balls:,} ellipsoids do not cover all states"
-                return False
-        return True
+        return Balls(*self.images(self.centres[rows], self.radii[rows], before, symbols, after))
 
-    def _cover(self, state: int, centres: Tensor, radii: Tensor, budget: SearchBudget) -> None:
-        """Add balls of a context until all images lie in one."""
+    def _leads(self, images: Balls, states: Tensor) -> tuple[Tensor, Tensor]:
+        return self.worst_leads(*images, states)
+
+    def _cover(self, state: int, images: Balls, budget: SearchBudget) -> None:
+        centres, radii = images
         places = torch.full((len(centres),), state)
         at = self._coordinates(centres, places)
         own = self.states == state
@@ -404,7 +332,7 @@ class BallCover:
         order = radii[left].argsort(descending=True)
         centres, at, radii = (part[left][order] for part in (centres, at, radii))
         new: list[tuple[Tensor, Tensor, Tensor]] = []
-        while len(radii) and self.num_balls + len(new) < self.most_balls:
+        while len(radii) and self.number + len(new) < self.most:
             ball = centres[:1], at[:1], radii[:1] + self.grown
             new.append(ball)
             budget.use(at.numel() * MULTIPLICATION)

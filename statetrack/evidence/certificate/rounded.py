@@ -291,7 +291,7 @@ def _certify_linear(subject: Subject, model: Rounded, budget: SearchBudget) -> C
     cover = _cover(CastStates(subject, both.executed), budget)
     seconds = time.monotonic() - began
     if cover.closed:
-        method = f"{BOXES}: {cover.num_boxes:,}"
+        method = f"{BOXES}: {cover.number:,}"
         found = replace(found, verdict="all lengths", length=None, method=method, reason="")
     elif cover.proven > found.proves:
         found = replace(found, verdict="to length", length=cover.proven, method=BOXES)
@@ -304,7 +304,7 @@ def _cover(network: CastStates, budget: SearchBudget) -> Cover:
     best: Cover | None = None
     for size in GROWN:
         budget.say(f"boxes of cast states grown by {size:g}")
-        cover = Cover(network, torch.full((states, width), size, dtype=torch.float64), MOST_BOXES)
+        cover = Cover(MOST_BOXES, network, torch.full((states, width), size, dtype=torch.float64))
         cover.run(budget)
         if best is None or (cover.closed, cover.proven) > (best.closed, best.proven):
             best = cover

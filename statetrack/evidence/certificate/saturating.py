@@ -29,10 +29,13 @@ S states, V symbols, C labels, D numbers of a state, N boxes.
 
 from __future__ import annotations
 
+import abc
 import copy
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from functools import partial
+from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
@@ -103,32 +106,43 @@ def certify_saturating(
     attempts = [(size, alike.double()) for size in GROWN_ALIKE]
     needed, growth = network.growth(seed)
     attempts += [(size, needed) for size in GROWN_BY_NEED]
-    best: Cover | None = None
-    for most in sorted({min(FEW_BOXES, most_boxes), most_boxes}):
+    making = [(size, partial(Cover, network=network, grown=size * each)) for size, each in attempts]
+    best = best_cover(making, {min(FEW_BOXES, most_boxes), most_boxes}, budget)
+    return certificate_of(best, METHOD, growth, not budget.spent, time.monotonic() - begin)
+
+
+def best_cover(
+    attempts: Sequence[tuple[float, Callable[[int], CoverT]]], caps: set[int], budget: SearchBudget
+) -> CoverT | None:
+    """Of attempts, by what they grow regions, the cover that proves most; None without time.
+
+    Those that end with as many regions as one cap are made again with the next.
+    """
+    best: CoverT | None = None
+    for most in sorted(caps):
         again = []
-        for size, scale in attempts:
+        for size, make in attempts:
             if budget.spent:
                 break
-            budget.say(f"boxes grown by {size:g}")
-            cover = Cover(network, size * scale, most)
+            cover = make(most)
+            budget.say(f"{cover.many} grown by {size:g}")
             cover.run(budget)
             if best is None or (cover.closed, cover.proven) > (best.closed, best.proven):
                 best = cover
             if cover.closed:
-                break
-            if cover.num_boxes >= most:
-                again.append((size, scale))
-        if best is not None and best.closed:
-            break
+                return best
+            if cover.number >= most:
+                again.append((size, make))
         attempts = again
-    seconds = time.monotonic() - begin
-    if best is None:
-        return not_proven("no time", method=METHOD, complete=False, seconds=seconds)
-    return _certificate(best, growth, not budget.spent or best.closed, seconds)
+    return best
 
 
-def _certificate(best: Cover, growth: float, complete: bool, seconds: float) -> Certificate:
+def certificate_of(
+    best: Covering[Any] | None, method: str, growth: float, complete: bool, seconds: float
+) -> Certificate:
     """What the best attempt proves."""
+    if best is None:
+        return not_proven("no time", method=method, complete=False, seconds=seconds)
     length = None if best.closed or not best.proven else best.proven
     verdict: Verdict = "to length" if best.proven else "not proven"
     if best.closed:
@@ -139,12 +153,12 @@ def _certificate(best: Cover, growth: float, complete: bool, seconds: float) -> 
         length=length,
         verdict_real=verdict,
         length_real=length,
-        method=f"{METHOD}: {best.num_boxes:,}" if best.closed else METHOD,
-        margin=best.share if verdict != "not proven" else None,
+        method=f"{method}: {best.number:,}" if best.closed else method,
+        margin=best.margin / best.widest if best.proven and best.widest else None,
         residual=None,
         growth=None,
         reason="" if best.closed else f"{best.reason} ({drifts})",
-        complete=complete,
+        complete=complete or best.closed,
         seconds=seconds,
     )
 
@@ -299,96 +313,144 @@ class Followable(Protocol):
         """Of boxes in automaton states: the right label's lead, at least, and the widest lead."""
 
 
+class Regions(Protocol):
+    """Some regions of states."""
+
+    def part(self, index: Any) -> Self:
+        """Those at an index."""
+
+
+RegionsT = TypeVar("RegionsT", bound=Regions)
+CoverT = TypeVar("CoverT", bound="Covering[Any]")
+
+
 @dataclass
-class Cover:
-    """Boxes that cover the states of a network: those that were found, and what they prove."""
+class Covering(abc.ABC, Generic[RegionsT]):
+    """Regions that cover the states of a network: those that were found, and what they prove.
 
+    Every region belongs to a state of `delta` [S, V]: of the task's automaton, or of one that has
+    all of its states once in each of several contexts.
+    """
+
+    one: ClassVar[str]
+    """A region, with its article."""
+    many: ClassVar[str]
+    """Regions."""
+    at_once: ClassVar[int]
+    """Images that are computed together."""
+    most: int
+    """So many regions end the attempt."""
     network: Followable
-    grown: Tensor  # [S, D]: by how much a new box is larger than an image
-    most_boxes: int
-    proven: int = 0
+    proven: int = field(default=0, init=False)
     """Answers to words of so many symbols are proven."""
-    closed: bool = False
-    """Whether every image lies in a box."""
-    margin: float = float("inf")
+    closed: bool = field(default=False, init=False)
+    """Whether every image lies in a region."""
+    margin: float = field(default=float("inf"), init=False)
     """The least lead of a right label, in logits."""
-    widest: float = 0.0
+    widest: float = field(default=0.0, init=False)
     """The largest difference between two logits at a centre."""
-    reason: str = ""
-    lower: Tensor = field(init=False)  # [N, D]
-    upper: Tensor = field(init=False)
+    reason: str = field(default="", init=False)
     states: Tensor = field(init=False)  # [N]
-
-    def __post_init__(self) -> None:
-        automaton = self.network.automaton
-        self.states = torch.tensor([automaton.start])
-        box = self.network.first.grown(self.grown[self.states])
-        self.lower, self.upper = box
-        self._drawable = torch.from_numpy(automaton.drawable.copy())
-        self._delta = torch.from_numpy(automaton.delta.copy())
-        self._scored = torch.from_numpy(automaton.scored.copy())
+    delta: Tensor = field(init=False)  # [S, V]
+    drawable: Tensor = field(init=False)  # [S, V]
+    scored: Tensor = field(init=False)  # [S]
 
     @property
-    def num_boxes(self) -> int:
+    def number(self) -> int:
         """N."""
         return len(self.states)
 
-    @property
-    def share(self) -> float | None:
-        """The margin as a share of the widest difference of logits."""
-        return self.margin / self.widest if self.widest else None
-
     def run(self, budget: SearchBudget) -> None:
-        """Add boxes until all images are covered, or a label, a cap or the budget ends it."""
+        """Add regions until all images are covered, or a label, a cap or the budget ends it."""
         done = 0
-        while done < self.num_boxes:
-            end = self.num_boxes  # boxes that no shorter word needs
-            size = max(1, AT_ONCE // self._delta.shape[1])
+        size = max(1, self.at_once // self.delta.shape[1])
+        while done < self.number:
+            end = self.number  # regions that no shorter word needs
             for first in range(done, end, size):
                 if budget.spent:
-                    self.reason = f"the budget ended after {self.num_boxes:,} boxes"
+                    self.reason = f"the budget ended after {self.number:,} {self.many}"
                     return
-                images = (min(end, first + size) - first) * self._delta.shape[1]
-                compared = self.lower.numel() / len(self._delta)  # those of the image's own state
-                budget.use(images * (BOX + 3 * MULTIPLICATION * compared))
-                if not self._follow(first, min(end, first + size)):
+                if not self._follow(first, min(end, first + size), budget):
                     return
             done = end
             self.proven += 1
         self.closed = True
 
-    def _follow(self, first: int, end: int) -> bool:
-        """Cover the images of boxes; False where a label is not proven, or there are too many."""
-        rows, symbols = self._drawable[self.states[first:end]].nonzero(as_tuple=True)
+    def _follow(self, first: int, end: int, budget: SearchBudget) -> bool:
+        """Cover the images of regions; False where a label is not proven, or there are too many."""
+        rows, symbols = self.drawable[self.states[first:end]].nonzero(as_tuple=True)
         rows = rows + first
-        after = self._delta[self.states[rows], symbols]
-        images = self.network.images(Box(self.lower[rows], self.upper[rows]), symbols)
-        asked = self._scored[after]
+        after = self.delta[self.states[rows], symbols]
+        images = self._images(rows, symbols, after, budget)
+        asked = self.scored[after]
         if bool(asked.any()):
-            margins, widths = self.network.worst_leads(images.part(asked), after[asked])
+            margins, widths = self._leads(images.part(asked), after[asked])
             self.widest = max(self.widest, float(widths.max()))
             if not bool((margins > 0).all()):
-                state = self.network.automaton.states[int(after[asked][margins.argmin()])]
-                self.reason = f"a box of state '{state}' has no single answer"
+                names = self.network.automaton.states
+                name = names[int(after[asked][margins.argmin()]) % len(names)]
+                self.reason = f"{self.one} of state '{name}' has no single answer"
                 return False
             self.margin = min(self.margin, float(margins.min()))
-        images = self.network.kept(images)
         for state in after.unique().tolist():
-            self._cover(state, images.part(after == state))
-            if self.num_boxes >= self.most_boxes:
-                self.reason = f"{self.num_boxes:,} boxes do not cover all states"
+            self._cover(state, images.part(after == state), budget)
+            if self.number >= self.most:
+                self.reason = f"{self.number:,} {self.many} do not cover all states"
                 return False
         return True
 
-    def _cover(self, state: int, images: Box) -> None:
-        """Add boxes of an automaton state until all images lie in one."""
-        own = self.states == state
+    @abc.abstractmethod
+    def _images(
+        self, rows: Tensor, symbols: Tensor, after: Tensor, budget: SearchBudget
+    ) -> RegionsT:
+        """Regions that contain what symbols make of the regions in some rows, [M] each."""
+
+    @abc.abstractmethod
+    def _leads(self, images: RegionsT, states: Tensor) -> tuple[Tensor, Tensor]:
+        """Of images in states [M]: the right label's lead, at least, and the widest lead."""
+
+    @abc.abstractmethod
+    def _cover(self, state: int, images: RegionsT, budget: SearchBudget) -> None:
+        """Add regions of a state until all images lie in one."""
+
+
+@dataclass
+class Cover(Covering[Box]):
+    """Boxes that cover the states of a network."""
+
+    grown: Tensor  # [S, D]: by how much a new box is larger than an image
+    lower: Tensor = field(init=False)  # [N, D]
+    upper: Tensor = field(init=False)
+    one, many, at_once = "a box", "boxes", AT_ONCE
+
+    def __post_init__(self) -> None:
+        automaton = self.network.automaton
+        self.states = torch.tensor([automaton.start])
+        self.lower, self.upper = self.network.first.grown(self.grown[self.states])
+        self.delta = torch.from_numpy(automaton.delta.copy())
+        self.drawable = torch.from_numpy(automaton.drawable.copy())
+        self.scored = torch.from_numpy(automaton.scored.copy())
+
+    def _follow(self, first: int, end: int, budget: SearchBudget) -> bool:
+        images = (end - first) * self.delta.shape[1]
+        compared = self.lower.numel() / len(self.delta)  # those of the image's own state
+        budget.use(images * (BOX + 3 * MULTIPLICATION * compared))
+        return super()._follow(first, end, budget)
+
+    def _images(self, rows: Tensor, symbols: Tensor, after: Tensor, budget: SearchBudget) -> Box:
+        return self.network.images(Box(self.lower[rows], self.upper[rows]), symbols)
+
+    def _leads(self, images: Box, states: Tensor) -> tuple[Tensor, Tensor]:
+        return self.network.worst_leads(images, states)
+
+    def _cover(self, state: int, images: Box, budget: SearchBudget) -> None:
+        images, own = self.network.kept(images), self.states == state
         left = ~contained(images, Box(self.lower[own], self.upper[own]))
         images = images.part(left)
         images = images.part(images.radius.sum(-1).argsort(descending=True))
         lower, upper, grown = (each.numpy() for each in (*images, self.grown[state]))
         new: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
-        room = self.most_boxes - self.num_boxes
+        room = self.most - self.number
         while len(lower) and len(new) < room:
             low, high = lower[0] - grown, upper[0] + grown
             new.append((low, high))
