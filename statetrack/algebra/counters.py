@@ -52,6 +52,7 @@ from statetrack.sources import (
     Integers,
     coarsest_partition,
     numbered,
+    places_of,
     strong_components,
 )
 
@@ -180,8 +181,7 @@ class _Component:
     """A strong component: its edges, and the tree of a search from its first state."""
 
     def __init__(self, delta: Integers, members: Integers) -> None:
-        place = np.full(len(delta), -1)
-        place[members] = np.arange(len(members))
+        place = places_of(members, len(delta))
         targets = place[delta[members]]
         sources, symbols = np.nonzero(targets >= 0)
         self.members = members

@@ -35,7 +35,7 @@ from statetrack.algebra.monoid import MonoidBudget, transition_monoid
 from statetrack.algebra.representations import IrreduciblePart
 from statetrack.algebra.separation import Labels, Readout, find_readout, is_readable
 from statetrack.algebra.smallest_spaces import ChosenSpace
-from statetrack.sources import Floats, Integers
+from statetrack.sources import Floats, Integers, places_of
 
 MOST_STATES = 128
 """Most states of a machine whose function spaces are searched."""
@@ -275,10 +275,8 @@ def completions(machine: Machine) -> Iterator[FunctionSpaces]:
     kept = np.flatnonzero(machine.live)
     if len(kept) > MOST_STATES:
         return
-    renumbered = np.full(len(machine.delta), -1)
-    renumbered[kept] = np.arange(len(kept))
-    partial = renumbered[machine.delta[kept].T]
-    start = int(renumbered[automaton.start])
+    place = places_of(kept, len(machine.delta))
+    partial, start = place[machine.delta[kept].T], int(place[automaton.start])
     inside = Labels(automaton.output[kept], asked[kept], number)
     for otherwise in (np.arange(len(kept)), np.full(len(kept), start)):
         maps = np.array([_continued(targets, otherwise) for targets in partial])

@@ -43,6 +43,7 @@ from statetrack.sources import (
     closed,
     coarsest_partition,
     orbits,
+    places_of,
     shortest_ways,
 )
 
@@ -263,8 +264,7 @@ class _Seen:
 def _seen(machine: _Quotient, images: Images, orbit: _PointOrbit) -> _Seen | None:
     """The orbit with its steps; None where labels tell none of its points apart."""
     inside = np.flatnonzero(images.components == images.components[orbit.image])
-    local = np.full(len(images), -1)
-    local[inside] = np.arange(len(inside))
+    local = places_of(inside, len(images))
     steps = local[images.step[inside]]
     root = int(local[orbit.image])
     points = np.full((len(inside), len(orbit.points)), -1)

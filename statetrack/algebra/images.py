@@ -35,7 +35,7 @@ import numpy.typing as npt
 from statetrack.algebra.maps import power
 from statetrack.algebra.prediction import Word
 from statetrack.algebra.stabilizer_chain import StabilizerChain, TooMuchWorkError, WorkLeft
-from statetrack.sources import Booleans, ByPoint, Integers, shortest_ways
+from statetrack.sources import Booleans, ByPoint, Integers, places_of, shortest_ways
 
 MOST_IMAGES = 500_000
 """Most images that are looked for."""
@@ -416,8 +416,7 @@ class _Inside:
         components, num_states = images.components, images.actions.shape[1]
         staying = components[images.step] == components[:, None]
         kept = np.flatnonzero(staying.any(axis=1) & (images.sizes > 1))
-        place = np.full(len(images), -1)
-        place[kept] = np.arange(len(kept))
+        place = places_of(kept, len(images))
         source, action = np.nonzero(staying[kept])
         target = place[images.step[kept[source], action]]
         if len(target) * num_states > MOST_INSIDE:

@@ -37,7 +37,7 @@ import numpy as np
 from statetrack.algebra.images import HolonomyGroup, Images, Loops, StateImages, images_of
 from statetrack.algebra.maps import commute, permute
 from statetrack.algebra.monoid import Monoid
-from statetrack.sources import Booleans, Integers, reachable, strong_components
+from statetrack.sources import Booleans, Integers, places_of, reachable, strong_components
 
 MOST_SETS = 2_000
 """Most sets of states for which the holonomy decomposition is worked out."""
@@ -122,8 +122,7 @@ def _moves_tiles(members: Integers, images: Images, tiles: Booleans) -> bool:
 
     Tiles `[number, S]` are the largest sets inside the first set.
     """
-    place = np.full(len(images), -1)
-    place[members] = np.arange(len(members))
+    place = places_of(members, len(images))
     source, action = np.nonzero(place[images.step[members]] >= 0)
     target = place[images.step[members[source], action]]
 

@@ -24,6 +24,7 @@ from statetrack.sources import (
     all_leading_to,
     leading_to,
     minimise,
+    places_of,
     reachable,
     strong_components,
 )
@@ -213,12 +214,11 @@ def _reachable_part(
 ) -> Automaton:
     """The part that can be reached from a start, with the names of another automaton."""
     kept = np.flatnonzero(reachable(delta, start))
-    renumbered = np.full(len(delta), -1)
-    renumbered[kept] = np.arange(len(kept))
+    place = places_of(kept, len(delta))
     return Automaton(
-        renumbered[delta[kept]],
+        place[delta[kept]],
         output[kept],
-        start=int(renumbered[start]),
+        start=int(place[start]),
         symbols=named.symbols,
         states=[states[int(state)] for state in kept],
         labels=named.labels,

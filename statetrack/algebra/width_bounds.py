@@ -35,7 +35,7 @@ from statetrack.algebra.monoid import Monoid
 from statetrack.algebra.representations import SAME_POINT
 from statetrack.algebra.separation import Labels, is_readable
 from statetrack.algebra.smallest_spaces import StateSpace, cheapest_sets, state_space
-from statetrack.sources import Booleans, Integers
+from statetrack.sources import Booleans, Integers, places_of
 
 MOST_ELEMENTS = 3_000
 """Most elements of a monoid whose labels are compared."""
@@ -76,9 +76,7 @@ def width_bounds(machine: Machine, monoid: Monoid | None, order_matters: bool | 
         if len(permutations) == 1 or not live.any() or live.sum() > MOST_POINTS:
             continue
         kept = np.flatnonzero(live)
-        renumbered = np.full(len(points), -1)
-        renumbered[kept] = np.arange(len(kept))
-        group = Group(renumbered[permutations[:, kept]])
+        group = Group(places_of(kept, len(points))[permutations[:, kept]])
         found = _group_bounds(machine, monoid, group, points[kept], labels)
         width, block = max(width, found.width), max(block, found.block)
     return Bounds(width, block)

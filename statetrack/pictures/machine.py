@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from statetrack.algebra import needed_machine
-from statetrack.sources import Booleans, BreadthFirst, Integers, reachable
+from statetrack.sources import Booleans, BreadthFirst, Integers, places_of, reachable
 from statetrack.spec import Task
 
 
@@ -158,10 +158,9 @@ def drawn_machine(task: Task) -> DrawnMachine:
     """The drawn machine of a task; `TaskError` for a task without an automaton."""
     given = task.automaton
     machine = needed_machine(given)
-    smallest, live = machine.automaton, machine.live
-    renumbered = np.full(smallest.num_states, -1)
-    renumbered[live] = np.arange(live.sum())
-    kept = np.flatnonzero(live)
+    smallest = machine.automaton
+    kept = np.flatnonzero(machine.live)
+    place = places_of(kept, smallest.num_states)
     states = tuple(smallest.states[state] for state in kept)
     labels = tuple(smallest.labels[smallest.output[state]] for state in kept)
     asked = smallest.scored[kept]
@@ -169,8 +168,8 @@ def drawn_machine(task: Task) -> DrawnMachine:
     return DrawnMachine(
         states=states,
         symbols=smallest.symbols,
-        delta=renumbered[smallest.delta[kept]],
-        start=int(renumbered[smallest.start]),
+        delta=place[smallest.delta[kept]],
+        start=int(place[smallest.start]),
         labels=None if named else labels,
         second=smallest.labels[1] if smallest.num_labels == 2 and not named else None,
         asked=asked,

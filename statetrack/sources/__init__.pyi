@@ -49,6 +49,7 @@ from .graphs import distances as distances
 from .graphs import leading_to as leading_to
 from .graphs import numbered as numbered
 from .graphs import orbits as orbits
+from .graphs import places_of as places_of
 from .graphs import reachable as reachable
 from .graphs import shortest_ways as shortest_ways
 from .graphs import strong_components as strong_components

@@ -24,6 +24,7 @@ from statetrack.sources.graphs import (
     explore,
     numbered,
     paired,
+    places_of,
     reachable,
     shortest_word,
 )
@@ -217,8 +218,7 @@ def _combined(
         [automaton.scored[place] for automaton, place in zip(automata, places, strict=True)]
     )
     kept = np.flatnonzero(reachable(delta, start))
-    renumbered = np.zeros(len(delta), np.int64)
-    renumbered[kept] = np.arange(len(kept))
+    renumbered = places_of(kept, len(delta))
     states = _tuples([automaton.states for automaton in automata])
     uniform = all(automaton.uniform_weights for automaton in automata)
     slip_rate = max(automaton.slip_rate for automaton in automata)

@@ -406,6 +406,16 @@ def _split(delta: Integers, blocks: Integers) -> Integers:
     return np.array(block_of)
 
 
+def places_of(kept: Integers, size: int) -> Integers:
+    """The place of each of some numbers among those that are kept, `[N]`; -1 where it is not.
+
+    They are below `size`, N.
+    """
+    places = np.full(size, -1)
+    places[kept] = np.arange(len(kept))
+    return places
+
+
 def paired(left: Integers, right: Integers) -> Integers:
     """Equal pairs get one number. `[S]` from `[S]` and `[S]`, entries from -1."""
     return numbered((left + 1) * (int(right.max()) + 2) + right + 1)

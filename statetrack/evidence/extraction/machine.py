@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from statetrack.algebra import needed_machine
 from statetrack.evidence.kinds.extraction import Extraction
-from statetrack.sources import Automaton, BreadthFirst
+from statetrack.sources import Automaton, BreadthFirst, places_of
 
 Indices = NDArray[np.int64]
 Word = tuple[int, ...]
@@ -125,8 +125,7 @@ def machine_of(found: Extraction, task: Automaton | None = None) -> Automaton:
     if sink[delta[~sink]].all(1).any():
         sink[:] = False
     live = np.flatnonzero(~sink)
-    place = np.full(len(delta), -1)
-    place[live] = np.arange(len(live))
+    place = places_of(live, len(delta))
     allowed = ~sink[delta[live]]
     targets = np.where(allowed, place[delta[live]], np.arange(len(live))[:, None])
     num_labels = int(output.max()) + 1
