@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from itertools import chain
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -284,13 +285,19 @@ class BlockModel(RecurrentModel, Generic[SettingsT]):
 
     A subclass names its `mixer_class`, which is built from the model's settings; where mixers
     differ from layer to layer, it overrides `make_mixer`. A mixer draws its first weights itself;
-    those of the frame around the mixers are torch's defaults, unless a subclass overrides
-    `initialise_frame`.
+    those of the frame around the mixers are torch's defaults, unless a subclass names another
+    `frame` or overrides `initialise_frame`.
     """
 
     family = "gated"
     training_defaults = {"lrs": (3e-3,), "steps": 2000, "warmup": 0.1, "clip": 1.0}
     mixer_class: ClassVar[type[Mixer[Any]]]
+    frame: ClassVar[Literal["torch", "normal", "normal, by depth"]] = "torch"
+    """How embedding, MLPs and readout start: as in torch, or from N(0, 0.02^2) with biases of 0.
+
+    The latter is how models of flash-linear-attention start; in their first releases the last map
+    of each of L MLPs was divided by sqrt(2 L), `by depth`.
+    """
     settings: SettingsT
 
     def __init__(self, settings: SettingsT, *, num_symbols: int, num_labels: int) -> None:
@@ -307,6 +314,18 @@ class BlockModel(RecurrentModel, Generic[SettingsT]):
 
         It is called once, at the end of `__init__`, and leaves the mixers as they are.
         """
+        if self.frame == "torch":
+            return
+        mlps = [maps for block in self._blocks() if (maps := linear_maps(block.mlp))]
+        nn.init.normal_(self.embedding.weight, std=0.02)
+        for linear in (*chain.from_iterable(mlps), self.readout):
+            nn.init.normal_(linear.weight, std=0.02)
+            if linear.bias is not None:
+                nn.init.zeros_(linear.bias)
+        if self.frame == "normal, by depth":
+            with torch.no_grad():
+                for *_, last in mlps:
+                    last.weight.div_((2 * len(self.blocks)) ** 0.5)
 
     def make_embedding(self) -> nn.Embedding:
         """The map from symbols [B, T] to the stream [B, T, D]; called from `__init__`."""
@@ -445,23 +464,6 @@ class PostNormBlock(Block):
         if self.mlp is not None:
             stream = self.mlp.added_to(stream)
         return through(self.norm, stream)
-
-
-def draw_frame(model: BlockModel[Any], deviation: float = 0.02, *, by_depth: bool = False) -> None:
-    """Draw a model's frame from N(0, deviation^2), with biases of 0, for its `initialise_frame`.
-
-    This is how models of flash-linear-attention start; in their first releases the last map of
-    each of L MLPs was divided by sqrt(2 L), which `by_depth` does.
-    """
-    with torch.no_grad():
-        model.embedding.weight.normal_(0, deviation)
-        mlps = [maps for block in model._blocks() if (maps := linear_maps(block.mlp))]
-        for linear in (*(each for maps in mlps for each in maps), model.readout):
-            linear.weight.normal_(0, deviation)
-            if linear.bias is not None:
-                linear.bias.zero_()
-        for *_, last in mlps if by_depth else ():
-            last.weight.div_((2 * len(model.blocks)) ** 0.5)
 
 
 def _as_real(part: Tensor) -> Tensor:

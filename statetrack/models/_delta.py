@@ -27,7 +27,7 @@ from statetrack import ops
 from statetrack.algebra import Heads, Size
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import through, zeros
-from statetrack.models._blocks import AffineMixer, BlockModel, draw_frame
+from statetrack.models._blocks import AffineMixer, BlockModel
 from statetrack.models._layers import (
     RMSNorm,
     ShortConvolution,
@@ -208,6 +208,7 @@ class DeltaModel(BlockModel[DeltaSettingsT]):
     """A model whose mixers are delta rules, with a frame that starts as that of its sources."""
 
     family = "delta rule"
+    frame = "normal, by depth"
 
     def kernel_on(self, device: torch.device) -> Kernel:
         """What computes recurrences, linear maps, convolutions and norms on a device."""
@@ -215,7 +216,3 @@ class DeltaModel(BlockModel[DeltaSettingsT]):
         gated = isinstance(mixer, DeltaMixer) and mixer.forget_gate is not None
         too_large = gated and self.settings.key_dim > LARGEST_GATED_KEY
         return "torch" if kernel == "fla" and too_large else kernel
-
-    def initialise_frame(self) -> None:
-        """Draw embedding, MLPs and readout from N(0, 0.02^2)."""
-        draw_frame(self, by_depth=True)

@@ -44,7 +44,7 @@ import torch
 from torch import Tensor
 
 from statetrack.algebra import DiagonalMinusRankOne, Householder, LinearRecurrence, Size
-from statetrack.models._blocks import BlockModel, draw_frame
+from statetrack.models._blocks import BlockModel
 from statetrack.models._delta import DeltaOptions
 from statetrack.models._layers import Window
 from statetrack.models._linear import Linear
@@ -141,10 +141,7 @@ class GatedDeltaNet2(BlockModel[GatedDeltaNet2Settings]):
     mixer_class = GatedDeltaNet2Mixer
     family = "delta rule"
     source = "Hatamizadeh, Choi & Kautz 2026, arXiv:2605.22791"
-
-    def initialise_frame(self) -> None:
-        """Draw embedding, MLPs and readout from N(0, 0.02^2)."""
-        draw_frame(self)
+    frame = "normal"
 
 
 @in_full_precision

@@ -34,7 +34,7 @@ from torch.nn import functional
 from statetrack.algebra import PositiveLayers, Size
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import require_divisor, through, zeros
-from statetrack.models._blocks import BlockModel, MatrixMixer, MatrixTerms, draw_frame
+from statetrack.models._blocks import BlockModel, MatrixMixer, MatrixTerms
 from statetrack.models._layers import HeadNorm, Projection, Window, draw_small, gated, split_heads
 from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
@@ -121,7 +121,4 @@ class GLA(BlockModel[GLASettings]):
     settings_class = GLASettings
     mixer_class = GLAMixer
     source = "Yang et al. 2024, arXiv:2312.06635"
-
-    def initialise_frame(self) -> None:
-        """Draw embedding, MLPs and readout from N(0, 0.02^2)."""
-        draw_frame(self, by_depth=True)
+    frame = "normal, by depth"

@@ -40,7 +40,7 @@ from torch.nn import functional
 
 from statetrack.algebra import PositiveLayers, Size
 from statetrack.models._base import require_divisor, through, zeros
-from statetrack.models._blocks import MatrixMixer, MatrixTerms, PlainMixer, draw_frame
+from statetrack.models._blocks import MatrixMixer, MatrixTerms, PlainMixer
 from statetrack.models._layers import RMSNorm, split_heads
 from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
@@ -109,11 +109,8 @@ class HGRN2(BoundedModel[HGRN2Settings]):
 
     settings_class = HGRN2Settings
     source = "Qin et al. 2024, arXiv:2404.07904"
+    frame = "normal"
 
     def make_mixer(self, layer: int) -> HGRN2Mixer:
         """A mixer that gets its layer's lower bound from the model, which holds those of all."""
         return HGRN2Mixer(self.settings, partial(self.lower_bound, layer))
-
-    def initialise_frame(self) -> None:
-        """Draw embedding, MLPs and readout from N(0, 0.02^2)."""
-        draw_frame(self)

@@ -44,7 +44,7 @@ from torch.nn import functional
 
 from statetrack.algebra import Householder
 from statetrack.models._base import through, zeros
-from statetrack.models._blocks import AffineMixer, BlockModel, TermsT, draw_frame
+from statetrack.models._blocks import AffineMixer, BlockModel, TermsT
 from statetrack.models._delta import BETA_RANGE, DeltaOptions
 from statetrack.models._layers import (
     RMSNorm,
@@ -208,10 +208,7 @@ class KDA(BlockModel[KDASettings]):
     mixer_class = KDAMixer
     family = "delta rule"
     source = "Kimi Team 2025, arXiv:2510.26692"
-
-    def initialise_frame(self) -> None:
-        """Draw embedding, MLPs and readout from N(0, 0.02^2)."""
-        draw_frame(self)
+    frame = "normal"
 
 
 @in_full_precision

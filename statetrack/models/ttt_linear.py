@@ -42,7 +42,7 @@ from torch import Tensor, nn
 from statetrack.algebra import Undecided
 from statetrack.errors import SettingsError, setting
 from statetrack.models._base import require_divisor, through
-from statetrack.models._blocks import BlockModel, StagedMixer, draw_frame
+from statetrack.models._blocks import BlockModel, StagedMixer
 from statetrack.models._layers import LayerNorm, Projection, Window, split_heads
 from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
@@ -159,10 +159,7 @@ class TTTLinear(BlockModel[TTTLinearSettings]):
     mixer_class = TTTLinearMixer
     family = "non-linear"
     source = "Sun et al. 2024, arXiv:2407.04620"
-
-    def initialise_frame(self) -> None:
-        """Draw embedding, MLPs and readout from N(0, 0.02^2)."""
-        draw_frame(self)
+    frame = "normal"
 
 
 @in_full_precision
