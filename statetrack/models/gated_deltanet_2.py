@@ -32,13 +32,12 @@ bound of the gates, which the library offers; the readout has a bias. Maps, conv
 frame start from N(0, 0.02^2), as those of Kimi delta attention here. Weight decay leaves
 `log_rates` and `bias` alone, as in the library.
 
-B batch, T time, N heads, K key size, V value size, D width, c positions of a chunk.
+B batch, T time, N heads, K key size, V value size, D width.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -49,12 +48,11 @@ from statetrack.models._delta import DeltaOptions
 from statetrack.models._layers import Window
 from statetrack.models._linear import Linear
 from statetrack.models._registry import MODELS
-from statetrack.models.kda import CHUNK, KDALayer
+from statetrack.models.kda import ErasingFactors, KDALayer, erasing_scan, erasing_step
 from statetrack.ops import (
     ColumnwiseOperators,
     DiagonalMinusRankOneOperators,
     Operators,
-    in_full_precision,
     kernel_for,
     native,
     widened,
@@ -79,17 +77,7 @@ class GatedDeltaNet2Settings(DeltaOptions):
         )
 
 
-class GatedDeltaNet2Factors(NamedTuple):
-    """The terms of the recurrence at some positions, [..., N, K or V]; log_gates at most 0."""
-
-    queries: Tensor
-    keys: Tensor
-    written: Tensor  # w * v
-    erased: Tensor  # b * k
-    log_gates: Tensor
-
-
-class GatedDeltaNet2Mixer(KDALayer[GatedDeltaNet2Factors]):
+class GatedDeltaNet2Mixer(KDALayer[ErasingFactors]):
     """A delta rule in every head that erases along one vector and writes along another."""
 
     def add_gates(self, width: int) -> None:
@@ -97,12 +85,12 @@ class GatedDeltaNet2Mixer(KDALayer[GatedDeltaNet2Factors]):
         self.erase = Linear(width, math.prod(self.key_shape), bias=False)
         self.write = Linear(width, math.prod(self.value_shape), bias=False)
 
-    def terms(self, inputs: Tensor, window: Window) -> tuple[GatedDeltaNet2Factors, Window]:
+    def terms(self, inputs: Tensor, window: Window) -> tuple[ErasingFactors, Window]:
         """Queries, keys, what is written and erased, and gates, by head."""
         (queries, keys, values), window = self.rows(inputs, window)
         erase = self.beta_range * torch.sigmoid(widened(self.erase(inputs)))
         write = torch.sigmoid(widened(self.write(inputs)))
-        factors = GatedDeltaNet2Factors(
+        factors = ErasingFactors(
             queries,
             keys,
             write.unflatten(-1, self.value_shape) * values,
@@ -111,20 +99,20 @@ class GatedDeltaNet2Mixer(KDALayer[GatedDeltaNet2Factors]):
         )
         return factors, window
 
-    def advance(self, terms: GatedDeltaNet2Factors, memory: Tensor) -> tuple[Tensor, Tensor]:
+    def advance(self, terms: ErasingFactors, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs [B, N, V] and the next state."""
-        return gated_deltanet_2_step(terms, memory)
+        return erasing_step(terms, memory)
 
-    def recur(self, terms: GatedDeltaNet2Factors, memory: Tensor) -> tuple[Tensor, Tensor]:
+    def recur(self, terms: ErasingFactors, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs [B, T, N, V] and the last state."""
         if kernel_for(self.kernel, memory.device, memory.dtype) != "native":
-            return gated_deltanet_2_scan(terms, memory)
+            return erasing_scan(terms, memory)
         queries, keys, written, erased, log_gates = terms
         return native.replacing_attention(
             queries, keys, written, log_gates, log_gates.exp() * erased, keys, memory
         )
 
-    def operators(self, terms: GatedDeltaNet2Factors) -> Operators:
+    def operators(self, terms: ErasingFactors) -> Operators:
         """Diag(alpha) - k (alpha * b * k)^T by head, on each of the V columns."""
         gates = terms.log_gates.exp()
         operators = DiagonalMinusRankOneOperators(
@@ -142,38 +130,3 @@ class GatedDeltaNet2(BlockModel[GatedDeltaNet2Settings]):
     family = "delta rule"
     source = "Hatamizadeh, Choi & Kautz 2026, arXiv:2605.22791"
     frame = "normal"
-
-
-@in_full_precision
-def gated_deltanet_2_step(factors: GatedDeltaNet2Factors, state: Tensor) -> tuple[Tensor, Tensor]:
-    """Outputs [B, N, V] and the next state [B, N, K, V], at one position."""
-    queries, keys, written, erased, log_gates = factors
-    state = log_gates.exp().unsqueeze(-1) * state
-    rows = written - torch.einsum("bnk,bnkv->bnv", erased, state)
-    state = state + keys.unsqueeze(-1) * rows.unsqueeze(-2)
-    return torch.einsum("bnk,bnkv->bnv", queries, state), state
-
-
-@in_full_precision
-def gated_deltanet_2_scan(factors: GatedDeltaNet2Factors, state: Tensor) -> tuple[Tensor, Tensor]:
-    """Outputs [B, T, N, V] and the last state [B, N, K, V], chunk by chunk.
-
-    As in `kda_scan`, with the rows u_t that position t writes along k_t:
-
-        u_t = w_t * v_t - (exp(G_t) * b_t * k_t)^T S_0
-              - sum_{i < t} ((b_t * k_t) . exp(G_t - G_i) * k_i) u_i
-    """
-    outputs = []
-    for parts in zip(*(part.transpose(1, 2).split(CHUNK, 2) for part in factors), strict=True):
-        queries, keys, written, erased, log_gates = parts  # [B, N, c, K]
-        sums = log_gates.cumsum(-2)
-        apart = sums.unsqueeze(-2) - sums.unsqueeze(-3)
-        fading = keys.unsqueeze(-3) * apart.clamp_max(0).exp()  # [B, N, c, c, K]
-        decays = sums.exp()
-        system = torch.einsum("bntk,bntik->bnti", erased, fading).tril(-1)
-        known = written - (decays * erased) @ state
-        rows = torch.linalg.solve_triangular(system, known, upper=False, unitriangular=True)
-        read_rows = torch.einsum("bntk,bntik->bnti", queries, fading).tril()
-        outputs.append((decays * queries) @ state + read_rows @ rows)
-        state = decays[..., -1, :].unsqueeze(-1) * state + fading[..., -1, :, :].mT @ rows
-    return torch.cat(outputs, 2).transpose(1, 2), state

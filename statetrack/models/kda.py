@@ -85,6 +85,19 @@ class KDASettings(DeltaOptions):
         )
 
 
+class ErasingFactors(NamedTuple):
+    """The terms of S_t = (I - k_t e_t^T) diag(alpha_t) S_{t-1} + k_t w_t^T, [..., N, K or V].
+
+    Gates are given by their logarithms, of at most 0.
+    """
+
+    queries: Tensor
+    keys: Tensor  # k
+    written: Tensor  # w
+    erased: Tensor  # e
+    log_gates: Tensor
+
+
 class KDAFactors(NamedTuple):
     """The terms of the recurrence at some positions, [..., N, K or V]; log_gates at most 0."""
 
@@ -93,6 +106,13 @@ class KDAFactors(NamedTuple):
     values: Tensor
     betas: Tensor  # [..., N]
     log_gates: Tensor
+
+    def erasing(self) -> ErasingFactors:
+        """With beta v as what is written, and beta k as what is erased."""
+        betas = self.betas.unsqueeze(-1)
+        return ErasingFactors(
+            self.queries, self.keys, betas * self.values, betas * self.keys, self.log_gates
+        )
 
 
 class KDALayer(AffineMixer[tuple[Window, Tensor], TermsT], Generic[TermsT]):
@@ -211,40 +231,48 @@ class KDA(BlockModel[KDASettings]):
     frame = "normal"
 
 
-@in_full_precision
 def kda_step(factors: KDAFactors, state: Tensor) -> tuple[Tensor, Tensor]:
     """Outputs [B, N, V] and the next state [B, N, K, V], at one position."""
-    queries, keys, values, betas, log_gates = factors
+    return erasing_step(factors.erasing(), state)
+
+
+def kda_scan(factors: KDAFactors, state: Tensor) -> tuple[Tensor, Tensor]:
+    """Outputs [B, T, N, V] and the last state [B, N, K, V], chunk by chunk."""
+    return erasing_scan(factors.erasing(), state)
+
+
+@in_full_precision
+def erasing_step(factors: ErasingFactors, state: Tensor) -> tuple[Tensor, Tensor]:
+    """Outputs [B, N, V] and the next state [B, N, K, V], at one position."""
+    queries, keys, written, erased, log_gates = factors
     state = log_gates.exp().unsqueeze(-1) * state
-    known = torch.einsum("bnk,bnkv->bnv", keys, state)
-    written = betas.unsqueeze(-1) * (values - known)
-    state = state + keys.unsqueeze(-1) * written.unsqueeze(-2)
+    rows = written - torch.einsum("bnk,bnkv->bnv", erased, state)
+    state = state + keys.unsqueeze(-1) * rows.unsqueeze(-2)
     return torch.einsum("bnk,bnkv->bnv", queries, state), state
 
 
 @in_full_precision
-def kda_scan(factors: KDAFactors, state: Tensor) -> tuple[Tensor, Tensor]:
+def erasing_scan(factors: ErasingFactors, state: Tensor) -> tuple[Tensor, Tensor]:
     """Outputs [B, T, N, V] and the last state [B, N, K, V], chunk by chunk.
 
-    With G_t the sum of a chunk's log gates up to t, S_0 the state before the chunk and u_t the row
-    that position t writes along k_t,
+    With w_t what is written and e_t what is erased, G_t the sum of a chunk's log gates up to t, S_0
+    the state before the chunk and u_t the row that position t writes along k_t,
 
         S_t = exp(G_t) * S_0 + sum_{i <= t} (exp(G_t - G_i) * k_i) u_i^T
-        u_t = beta_t (v_t - (exp(G_t) * k_t)^T S_0 - sum_{i < t} (k_t . exp(G_t - G_i) * k_i) u_i)
+        u_t = w_t - (exp(G_t) * e_t)^T S_0 - sum_{i < t} (e_t . exp(G_t - G_i) * k_i) u_i
 
     so that the rows u_t of a chunk solve a triangular system. No exponent is positive, whatever
     the gates are.
     """
-    factors = factors._replace(betas=factors.betas.unsqueeze(-1))
     outputs = []
     for parts in zip(*(part.transpose(1, 2).split(CHUNK, 2) for part in factors), strict=True):
-        queries, keys, values, betas, log_gates = parts  # [B, N, c, K]
+        queries, keys, written, erased, log_gates = parts  # [B, N, c, K]
         sums = log_gates.cumsum(-2)
         apart = sums.unsqueeze(-2) - sums.unsqueeze(-3)
         fading = keys.unsqueeze(-3) * apart.clamp_max(0).exp()  # [B, N, c, c, K]
         decays = sums.exp()
-        system = betas * torch.einsum("bntk,bntik->bnti", keys, fading).tril(-1)
-        known = betas * (values - (decays * keys) @ state)
+        system = torch.einsum("bntk,bntik->bnti", erased, fading).tril(-1)
+        known = written - (decays * erased) @ state
         rows = torch.linalg.solve_triangular(system, known, upper=False, unitriangular=True)
         read_rows = torch.einsum("bntk,bntik->bnti", queries, fading).tril()
         outputs.append((decays * queries) @ state + read_rows @ rows)

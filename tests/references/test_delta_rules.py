@@ -23,13 +23,16 @@ from statetrack import ops
 from statetrack.models import MODELS, BlockModel
 from statetrack.models._blocks import Mixer
 from statetrack.models._delta import DeltaFactors, DeltaMixer, ForgetGate
-from statetrack.models.gated_deltanet_2 import (
-    GatedDeltaNet2Factors,
-    GatedDeltaNet2Mixer,
-    gated_deltanet_2_scan,
-    gated_deltanet_2_step,
+from statetrack.models.gated_deltanet_2 import GatedDeltaNet2Mixer
+from statetrack.models.kda import (
+    ErasingFactors,
+    KDAFactors,
+    KDAMixer,
+    erasing_scan,
+    erasing_step,
+    kda_scan,
+    kda_step,
 )
-from statetrack.models.kda import KDAFactors, KDAMixer, kda_scan, kda_step
 from statetrack.models.rwkv7 import RWKV7Factors, RWKV7Mixer, rwkv7_scan, rwkv7_step
 from statetrack.ops import ColumnwiseOperators, HouseholderOperators
 from statetrack.settings import build
@@ -666,7 +669,7 @@ def test_kda_has_the_parameters_that_its_file_counts() -> None:
 # --- Gated DeltaNet-2 ---
 
 
-def gdn2_factors(beta_range: float = 2.0) -> GatedDeltaNet2Factors:
+def gdn2_factors(beta_range: float = 2.0) -> ErasingFactors:
     """Random factors of unit keys; each part is a leaf."""
     keys = functional.normalize(torch.randn(B, T, N, K), dim=-1)
     parts = (
@@ -676,25 +679,25 @@ def gdn2_factors(beta_range: float = 2.0) -> GatedDeltaNet2Factors:
         beta_range * torch.rand(B, T, N, K) * keys,
         -torch.rand(B, T, N, K),
     )
-    return GatedDeltaNet2Factors(*(part.double().requires_grad_() for part in parts))
+    return ErasingFactors(*(part.double().requires_grad_() for part in parts))
 
 
-def by_gdn2_scan(factors: GatedDeltaNet2Factors) -> Tensor:
-    return gated_deltanet_2_scan(factors, torch.zeros(B, N, K, V).to(factors.keys))[0]
+def by_gdn2_scan(factors: ErasingFactors) -> Tensor:
+    return erasing_scan(factors, torch.zeros(B, N, K, V).to(factors.keys))[0]
 
 
-def by_gdn2_steps(factors: GatedDeltaNet2Factors) -> Tensor:
+def by_gdn2_steps(factors: ErasingFactors) -> Tensor:
     state, outputs = torch.zeros(B, N, K, V).to(factors.keys), []
     for time in range(T):
-        here = GatedDeltaNet2Factors(*(part[:, time] for part in factors))
-        output, state = gated_deltanet_2_step(here, state)
+        here = ErasingFactors(*(part[:, time] for part in factors))
+        output, state = erasing_step(here, state)
         outputs.append(output)
     return torch.stack(outputs, 1)
 
 
 @pytest.mark.parametrize("compute", [by_gdn2_scan, by_gdn2_steps])
 def test_the_recurrence_of_gated_deltanet_2_is_that_of_fla(
-    compute: Callable[[GatedDeltaNet2Factors], Tensor],
+    compute: Callable[[ErasingFactors], Tensor],
 ) -> None:
     ours = gdn2_factors()
     erase, write = (torch.rand(B, T, N, size, dtype=torch.float64) for size in (K, V))
@@ -724,9 +727,7 @@ def test_chunks_of_gated_deltanet_2_are_steps_to_rounding() -> None:
 
 @pytest.mark.parametrize("log_gate", [0.0, -30.0, -1e4])
 def test_extreme_gates_leave_gated_deltanet_2_and_its_gradients_finite(log_gate: float) -> None:
-    factors = GatedDeltaNet2Factors(
-        *(part.detach().float().requires_grad_() for part in gdn2_factors())
-    )
+    factors = ErasingFactors(*(part.detach().float().requires_grad_() for part in gdn2_factors()))
     factors = factors._replace(log_gates=torch.full((B, T, N, K), log_gate, requires_grad=True))
     outputs = by_gdn2_scan(factors)
     gradients = torch.autograd.grad(outputs.sum(), factors)
