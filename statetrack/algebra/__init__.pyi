@@ -56,6 +56,7 @@ from .recurrences.gains import ComplexLayers as ComplexLayers
 from .recurrences.gains import Diagonal as Diagonal
 from .recurrences.gains import FixedPhaseLayers as FixedPhaseLayers
 from .recurrences.gains import FixedPositiveLayers as FixedPositiveLayers
+from .recurrences.gains import Gains as Gains
 from .recurrences.gains import PositiveLayers as PositiveLayers
 from .recurrences.gains import SignedLayers as SignedLayers
 from .recurrences.gains import TimeInvariantLayers as TimeInvariantLayers

@@ -10,12 +10,11 @@ V symbols, S states, n dimensions, K terms, C labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from statetrack.algebra import (
     Algebra,
@@ -33,6 +32,7 @@ from statetrack.constructions.representations import (
     direct_sum,
     moves_of,
     one_hot,
+    side_by_side,
     unit_vectors,
 )
 from statetrack.errors import setting
@@ -64,7 +64,7 @@ def fewest_integer_terms(algebra: Algebra) -> tuple[LinearRepresentation, Terms]
     found = [
         (narrow, integer_terms(narrow)),
         (one_hot(algebra), moves_of(algebra)),
-        (direct_sum(parts), _side_by_side([integer_terms(part) for part in parts])),
+        (direct_sum(parts), side_by_side([integer_terms(part) for part in parts])),
     ]
     return min(found, key=lambda each: each[1].rank)
 
@@ -171,14 +171,6 @@ def _echelon_rows(matrix: Integers) -> Integers:
     """Rows `[rank, n]` that generate the lattice that the rows of a matrix generate."""
     basis = echelon_rows(matrix.tolist())
     return np.array(basis, np.int64).reshape(-1, matrix.shape[1])
-
-
-def _side_by_side(terms: Sequence[Terms]) -> Terms:
-    return Terms(
-        block_diag(*(each.left for each in terms)),
-        block_diag(*(each.right for each in terms)),
-        np.column_stack([each.gains for each in terms]),
-    )
 
 
 # --- readouts ---

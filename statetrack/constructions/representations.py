@@ -177,7 +177,7 @@ def fewest_terms(algebra: Algebra) -> tuple[LinearRepresentation, Terms]:
     choice = algebra.space and algebra.space.with_smallest_sum(algebra.space.ranks)
     if choice:
         parts = [of_part(part, algebra) for part in choice.parts]
-        found.append((direct_sum(parts), _side_by_side([_part_terms(part) for part in parts])))
+        found.append((direct_sum(parts), side_by_side([_part_terms(part) for part in parts])))
     return min(found, key=lambda each: each[1].rank)
 
 
@@ -201,7 +201,8 @@ def moves_of(algebra: Algebra) -> Terms:
     )
 
 
-def _side_by_side(terms: Sequence[Terms]) -> Terms:
+def side_by_side(terms: Sequence[Terms]) -> Terms:
+    """The terms of a direct sum."""
     return Terms(
         block_diag(*(each.left for each in terms)),
         block_diag(*(each.right for each in terms)),

@@ -31,7 +31,7 @@ from statetrack.evidence.power_words import (
 )
 from statetrack.evidence.records import Failure
 from statetrack.evidence.subject import NO_ANSWER, Subject
-from statetrack.evidence.word_tree import search_drifting_words, search_short_words
+from statetrack.evidence.word_tree import SearchedWords, search_drifting_words, search_short_words
 from statetrack.evidence.words import (
     Periodic,
     Word,
@@ -227,12 +227,7 @@ class _WorstWordSearch:
                 budget=budget,
                 seed=self._seed,
             )
-            self._complete &= found.complete
-            family = Family(name, found.words, found.longest, 0, None)
-            if found.failing is None:
-                self._families.append(family)
-            else:
-                self._fails(family, explicit(found.failing), WrongAt(0, len(found.failing)))
+            self._searched(name, found)
 
     def _drifting_words(self, name: str, budget: SearchBudget) -> None:
         """Of a model under a rounding model: without one, errors add up beyond what is read."""
@@ -244,6 +239,9 @@ class _WorstWordSearch:
         found = search_drifting_words(
             self._subject, exact, longest=longest, beam=beam, budget=budget
         )
+        self._searched(name, found)
+
+    def _searched(self, name: str, found: SearchedWords) -> None:
         self._complete &= found.complete
         family = Family(name, found.words, found.longest, 0, None)
         if found.failing is None:

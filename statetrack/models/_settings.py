@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args, get_origin
 
-from statetrack.algebra import LinearRecurrence, Recurrence
+from statetrack.algebra import Diagonal, Gains, LinearRecurrence, Recurrence, Size
 from statetrack.settings import Settings, option
 
 MOST_LAYERS: Final = 256
@@ -77,6 +77,22 @@ class LinearSettings(ModelSettings):
         "What computes the recurrence: torch; native, a compiled loop (CPU only, without additive "
         "terms); auto, which is native where that can run and is faster.",
     )
+
+
+class DiagonalSettings(LinearSettings):
+    """Settings of a linear model with free gains of one kind, for every coordinate and symbol."""
+
+    gains: ClassVar[Gains]
+
+    @property
+    def recurrence(self) -> Diagonal:
+        """The gains, with the additive terms that are asked for."""
+        return Diagonal(
+            gains=self.gains,
+            size=Size("hidden", self.hidden),
+            additive=self.additive,
+            readout_bias=self.readout_bias,
+        )
 
 
 class BlockSettings(ModelSettings):

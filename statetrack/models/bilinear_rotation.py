@@ -21,28 +21,19 @@ import math
 
 import torch
 
-from statetrack.algebra import Diagonal, Size
 from statetrack.models._base import LinearModel, require_even
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import LinearSettings
+from statetrack.models._settings import DiagonalSettings
 from statetrack.ops import RotationOperators
 from statetrack.settings import option
 
 
-class BilinearRotationSettings(LinearSettings):
+class BilinearRotationSettings(DiagonalSettings):
     """Settings of the rotation model."""
 
-    hidden: int = option(64, "Width H of the hidden state: H / 2 planes.", min=2)
+    gains = "unit"
 
-    @property
-    def recurrence(self) -> Diagonal:
-        """Gains of modulus 1 for every symbol."""
-        return Diagonal(
-            gains="unit",
-            size=Size("hidden", self.hidden),
-            additive=self.additive,
-            readout_bias=self.readout_bias,
-        )
+    hidden: int = option(64, "Width H of the hidden state: H / 2 planes.", min=2)
 
 
 @MODELS.register("bilinear-rotation")

@@ -22,29 +22,20 @@ import math
 
 import torch
 
-from statetrack.algebra import Diagonal, Size
 from statetrack.models._base import LinearModel, require_even
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import LinearSettings
+from statetrack.models._settings import DiagonalSettings
 from statetrack.ops import ComplexDiagonalOperators
 from statetrack.settings import option
 
 
-class DiagonalComplexSettings(LinearSettings):
+class DiagonalComplexSettings(DiagonalSettings):
     """Settings of the complex diagonal RNN."""
+
+    gains = "complex"
 
     hidden: int = option(64, "Width H of the hidden state: H / 2 complex numbers.", min=2)
     radius: float = option(1.0, "Magnitude of the gains at the start.", above=0)
-
-    @property
-    def recurrence(self) -> Diagonal:
-        """Complex gains for every symbol."""
-        return Diagonal(
-            gains="complex",
-            size=Size("hidden", self.hidden),
-            additive=self.additive,
-            readout_bias=self.readout_bias,
-        )
 
 
 @MODELS.register("diagonal-complex")

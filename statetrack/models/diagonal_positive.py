@@ -20,30 +20,21 @@ from __future__ import annotations
 
 import torch
 
-from statetrack.algebra import Diagonal, Size
 from statetrack.models._base import LinearModel
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import LinearSettings
+from statetrack.models._settings import DiagonalSettings
 from statetrack.ops import DiagonalOperators
 from statetrack.settings import option
 
 
-class DiagonalPositiveSettings(LinearSettings):
+class DiagonalPositiveSettings(DiagonalSettings):
     """Settings of the positive diagonal RNN."""
+
+    gains = "positive"
 
     spread: float = option(
         1.0, "Scale of the gains' logits at the start, drawn from N(0, spread^2).", above=0
     )
-
-    @property
-    def recurrence(self) -> Diagonal:
-        """One gain in (0, 1) per coordinate and symbol."""
-        return Diagonal(
-            gains="positive",
-            size=Size("hidden", self.hidden),
-            additive=self.additive,
-            readout_bias=self.readout_bias,
-        )
 
 
 @MODELS.register("diagonal-positive")

@@ -23,16 +23,17 @@ from typing import Literal
 
 import torch
 
-from statetrack.algebra import Diagonal, Size
 from statetrack.models._base import LinearModel
 from statetrack.models._registry import MODELS
-from statetrack.models._settings import LinearSettings
+from statetrack.models._settings import DiagonalSettings
 from statetrack.ops import DiagonalOperators
 from statetrack.settings import option
 
 
-class DiagonalRealSettings(LinearSettings):
+class DiagonalRealSettings(DiagonalSettings):
     """Settings of the real diagonal RNN."""
+
+    gains = "real"
 
     init: Literal["uniform", "normal", "signs"] = option(
         "uniform",
@@ -40,16 +41,6 @@ class DiagonalRealSettings(LinearSettings):
         "first symbol and random signs for the others.",
     )
     gain: float = option(0.5, "Scale of the gains at the start (not used by signs).", above=0)
-
-    @property
-    def recurrence(self) -> Diagonal:
-        """Gains of either sign for every symbol."""
-        return Diagonal(
-            gains="real",
-            size=Size("hidden", self.hidden),
-            additive=self.additive,
-            readout_bias=self.readout_bias,
-        )
 
 
 @MODELS.register("diagonal-real")

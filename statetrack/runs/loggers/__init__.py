@@ -10,9 +10,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from statetrack.registry import Registry, modules_in
+from statetrack.registry import Registry, import_extra, modules_in
 
 if TYPE_CHECKING:
     from statetrack.runs.rows import EvaluationRow, Summary
@@ -39,20 +39,24 @@ class Scalars:
 
 
 class Log(ABC):
-    """One run in one place.
+    """One run in one place, written by the package `needs`, which the extra `extra` installs.
 
     The constructor raises `SettingsError` where what it needs is not installed. It is called with
     the log's folder, in which whatever an earlier session wrote has been removed unless `keeps`.
+    A log that needs no package overrides `require`.
     """
+
+    needs: ClassVar[str]
+    extra: ClassVar[str]
 
     def __init__(self, run: Logged, folder: Path) -> None:
         self.run = run
         self.folder = folder
 
     @classmethod
-    @abstractmethod
-    def require(cls) -> None:
-        """Raise `SettingsError` where what the log needs is not installed."""
+    def require(cls) -> Any:
+        """The package that the log needs; raises `SettingsError` where it is not installed."""
+        return import_extra(cls.needs, cls.extra, f"the log '{cls.extra}'")
 
     @classmethod
     def keeps(cls) -> bool:

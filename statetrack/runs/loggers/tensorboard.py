@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from statetrack.registry import import_extra
 from statetrack.runs.loggers import LOGS, Log, Logged, Scalars, name_of
 from statetrack.runs.rows import EvaluationRow, Summary
 
@@ -19,19 +18,12 @@ from statetrack.runs.rows import EvaluationRow, Summary
 class TensorBoard(Log):
     """Event files, one a replica."""
 
+    needs, extra = "tensorboardX", "tensorboard"
+
     def __init__(self, run: Logged, folder: Path) -> None:
         super().__init__(run, folder)
-        self._package = self._import()
+        self._package = self.require()
         self._writers: dict[int, Any] = {}
-
-    @classmethod
-    def require(cls) -> None:
-        """Raise `SettingsError` without tensorboardX."""
-        cls._import()
-
-    @staticmethod
-    def _import() -> Any:
-        return import_extra("tensorboardX", "tensorboard", "the log 'tensorboard'")
 
     def _writer(self, index: int) -> Any:
         """The writer of a replica, which begins with its settings."""

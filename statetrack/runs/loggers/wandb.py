@@ -11,9 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
-from statetrack.registry import import_extra
 from statetrack.runs.loggers import LOGS, Log, Logged, Scalars, name_of
 from statetrack.runs.rows import EvaluationRow, Summary
 
@@ -27,9 +25,11 @@ MODE = "WANDB_MODE"
 class Wandb(Log):
     """One run of wandb, with the numbers of every replica under its name."""
 
+    needs, extra = "wandb", "wandb"
+
     def __init__(self, run: Logged, folder: Path) -> None:
         super().__init__(run, folder)
-        wandb = self._import()
+        wandb = self.require()
         for name, value in OFFLINE.items():
             os.environ.setdefault(name, value)
         place = hashlib.sha256(str(run.path.resolve()).encode()).hexdigest()[:16]
@@ -45,15 +45,6 @@ class Wandb(Log):
                 silent=True, console="off", save_code=False, disable_git=True, x_disable_stats=True
             ),
         )
-
-    @classmethod
-    def require(cls) -> None:
-        """Raise `SettingsError` without wandb."""
-        cls._import()
-
-    @staticmethod
-    def _import() -> Any:
-        return import_extra("wandb", "wandb", "the log 'wandb'")
 
     @classmethod
     def keeps(cls) -> bool:

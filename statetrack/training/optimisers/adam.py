@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from statetrack.training.optimisers import Groups, OptimiserKind, fuses
 from statetrack.training.settings import OPTIMISERS, TrainSettings
@@ -18,12 +18,15 @@ class Adam(OptimiserKind):
     uses = frozenset({"beta1", "beta2", "epsilon"})
     by_coordinate = True
 
-    @staticmethod
-    def make(groups: Groups, settings: TrainSettings) -> torch.optim.Optimizer:
-        """Adam of some groups of parameters."""
+    of_torch: ClassVar[Literal["Adam", "AdamW"]] = "Adam"
+
+    @classmethod
+    def make(cls, groups: Groups, settings: TrainSettings) -> torch.optim.Optimizer:
+        """The optimiser of torch, of some groups of parameters."""
         import torch
 
-        return torch.optim.Adam(
+        kind: type[torch.optim.Adam] = getattr(torch.optim, cls.of_torch)
+        return kind(
             groups,
             betas=(settings.beta1, settings.beta2),
             eps=settings.epsilon,

@@ -14,6 +14,8 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from statetrack.errors import SettingsError, setting
+from statetrack.models import RecurrentModel, WithBoxes
 from statetrack.training.losses import Loss, mean_over_scored
 from statetrack.training.population import Population
 from statetrack.training.settings import TrainSettings
@@ -63,3 +65,13 @@ class Robust(abc.ABC):
     def validate(self, population: Population, words: Words, logits: Tensor, loss: Loss) -> Tensor:
         """The loss by which the best weights are chosen, [R]: by default that of the logits."""
         return mean_over_scored(loss(logits, words.labels), words.scored)
+
+
+def require_boxes(model: nn.Module, kind: str, *, such_as: str) -> None:
+    """Raise `SettingsError` unless a model takes boxes of states to boxes."""
+    if not (isinstance(model, WithBoxes) and isinstance(model, RecurrentModel)):
+        raise SettingsError(
+            f"{setting('robust', kind)} needs a model whose steps have bounds, and "
+            f"{type(model).__name__} has none: take {setting('robust', 'noise')} or another "
+            f"model, such as {such_as}"
+        )

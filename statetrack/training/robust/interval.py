@@ -21,12 +21,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from statetrack.errors import SettingsError, setting
 from statetrack.models import RecurrentModel, WithBoxes
 from statetrack.ops import Box, in_full_precision
 from statetrack.training.losses import Loss
 from statetrack.training.population import Population
-from statetrack.training.robust import Robust
+from statetrack.training.robust import Robust, require_boxes
 from statetrack.training.settings import ROBUST
 from statetrack.training.words import Words
 
@@ -39,12 +38,7 @@ class Interval(Robust):
 
     def check(self, model: nn.Module) -> None:
         """The model has to take boxes of states to boxes."""
-        if not (isinstance(model, WithBoxes) and isinstance(model, RecurrentModel)):
-            raise SettingsError(
-                f"{setting('robust', 'interval')} needs a model whose steps have bounds, and "
-                f"{type(model).__name__} has none: take {setting('robust', 'noise')} or another "
-                "model, such as second-order-rnn"
-            )
+        require_boxes(model, "interval", such_as="second-order-rnn")
 
     def train(
         self, population: Population, words: Words, loss: Loss, step: int
