@@ -15,9 +15,12 @@ from typing import Any
 import pytest
 import torch
 
+import statetrack as st
 from statetrack.cli import app
+from statetrack.errors import SettingsError
 from statetrack.plugins import load_plugin
 from statetrack.runs import Run
+from statetrack.training import LOSSES, loss_kind
 from tests.faults.processes import run_in_child
 from tests.new_process import forget_plugins
 
@@ -128,6 +131,20 @@ def test_a_loss_an_optimiser_and_an_operator_come_from_one_file_and_stay_with_th
     symbols, state = torch.tensor([0, 2, 1]), torch.randn(3, 6)
     expected = torch.einsum("bij,bj->bi", dense[symbols], state)
     torch.testing.assert_close(run.model().operators().apply(symbols, state), expected)
+
+
+def test_label_smoothing_is_that_of_losses_which_say_that_they_use_it(
+    plugin: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "label_smoothing=0.2: the loss is absolute-error, which has none: add loss='smoothed"
+    given: dict[str, Any] = {"loss": "absolute-error", "label_smoothing": 0.2, "steps": 1}
+    words = ["train", "--plugin", str(plugin), "--task", "parity", "--loss", "absolute-error"]
+    assert app.run([*words, "--label-smoothing", "0.2"]) == 1
+    assert "--label-smoothing 0.2: the loss is absolute-error, wh" in capsys.readouterr().err
+    with pytest.raises(SettingsError, match=said):
+        st.fit(torch.nn.Embedding(2, 2), "parity", **given)
+    loss_kind(uses=["label_smoothing"])(LOSSES["absolute-error"])
+    assert st.fit(torch.nn.Embedding(2, 2), "parity", **given).steps == 1
 
 
 def test_losses_and_optimisers_of_a_plugin_are_listed_and_wrong_names_refused(

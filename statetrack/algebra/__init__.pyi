@@ -1,6 +1,7 @@
 """The public names of `statetrack.algebra`: other packages import these, from here alone."""
 
 from .analysis import NOISE as NOISE
+from .analysis import ROUNDING as ROUNDING
 from .analysis import Algebra as Algebra
 from .analysis import analyse as analyse
 from .closed_covers import FewestStates as FewestStates

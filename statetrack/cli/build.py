@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -24,8 +23,6 @@ from statetrack.text import GREATEST_SEED, visible
 
 PLACE = 1.5
 """Its place among the commands that `statetrack --help` lists."""
-
-DEFAULT_MODEL = "bilinear-cp"
 
 
 class BuildSettings(Settings):
@@ -48,7 +45,7 @@ class BuildSettings(Settings):
 def build(argv: list[str]) -> Callable[..., None]:
     """The command for these arguments, with the chosen model's options."""
     given_name = options.peek(argv, "--model")
-    name = str(given_name or DEFAULT_MODEL)
+    name = str(given_name or options.DEFAULT_MODEL)
     said = name if given_name else f"{name}, the model where none is given,"
     facts = MODEL_FACTS[name]
     fields = facts.settings_class.model_fields
@@ -61,14 +58,8 @@ def build(argv: list[str]) -> Callable[..., None]:
             str, typer.Argument(metavar="TASK", help="A task, by name or file, with an automaton.")
         ],
         *,
-        model: Annotated[
-            str,
-            typer.Option(metavar="NAME", help="The model; its own options are listed below."),
-        ] = name,
-        out: Annotated[
-            Path | None,
-            typer.Option(metavar="FOLDER", help="The run folder; by default a new one in runs/."),
-        ] = None,
+        model: options.Model = name,
+        out: options.NewRun = None,
         force: options.Force = False,
         export: Annotated[
             str | None,
@@ -99,12 +90,9 @@ def build(argv: list[str]) -> Callable[..., None]:
         # an unknown option before the task takes its place
         rest = [task, *context.args] if task.startswith("--") else context.args
         refuse_unknown(rest, said, own, others_of(name), own_of(name), command="build")
-        if force and out is None:
-            raise SettingsError("--force replaces the run that --out names: name one")
+        options.require_new_run(out, force=force)
         if export is not None and out is None:
             raise SettingsError("--export writes beside the run that --out names: name one")
-        if out is not None:
-            runs.require_new(out, force=force)
         # what follows imports torch, which `--help` does not need
         from statetrack import constructions, exporting
         from statetrack.cli._terminal import print_json

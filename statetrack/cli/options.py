@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from statetrack import models, pictures
+from statetrack import models, pictures, runs
 from statetrack.catalogue import as_text as as_text
 from statetrack.catalogue import bounds, inner_type, names_for, type_of
 from statetrack.catalogue import flag as flag
@@ -50,7 +50,6 @@ from statetrack.errors import (
     nearest_or_known,
 )
 from statetrack.registry import modules_in
-from statetrack.runs import LOGS
 from statetrack.text import visible
 
 if TYPE_CHECKING:
@@ -147,6 +146,20 @@ AsJson = Annotated[
 ]
 """The option for JSON in place of a report."""
 
+DEFAULT_MODEL = "bilinear-cp"
+"""The model of commands that make a run, where none is given."""
+
+Model = Annotated[
+    str, typer.Option(metavar="NAME", help="The model; its own options are listed below.")
+]
+"""The option for the model of a command that makes a run."""
+
+NewRun = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="The run folder; by default a new one in runs/."),
+]
+"""The option `--out` of commands that make a run."""
+
 Force = Annotated[
     bool,
     typer.Option("--force", help="Replace what stands there, where it is nothing else."),
@@ -167,7 +180,7 @@ Logs = Annotated[
         "--log",
         metavar="NAME,...",
         parser=lambda text: _logs(text),
-        help=f"Also log to these, besides metrics.jsonl: {', '.join(LOGS)}.",
+        help=f"Also log to these, besides metrics.jsonl: {', '.join(runs.LOGS)}.",
     ),
 ]
 """The option for where training is logged."""
@@ -412,13 +425,21 @@ def _reader(field: FieldInfo) -> Callable[[Any], Any]:
     return read
 
 
+def require_new_run(out: Path | None, *, force: bool) -> None:
+    """Raise `StatetrackError` where a run cannot be made there, or `--force` is without `--out`."""
+    if out is not None:
+        runs.require_new(out, force=force)
+    elif force:
+        raise SettingsError("--force replaces the run that --out names: name one")
+
+
 def _logs(text: str) -> tuple[str, ...]:
     """The names of logs, each once."""
     names = tuple(dict.fromkeys(_split(text)))
     for name in names:
-        if name not in LOGS:
-            known = ", ".join(LOGS)
-            raise typer.BadParameter(f"'{name}' is no log: {known}.{nearest(name, LOGS)}")
+        if name not in runs.LOGS:
+            known = ", ".join(runs.LOGS)
+            raise typer.BadParameter(f"'{name}' is no log: {known}.{nearest(name, runs.LOGS)}")
     return names
 
 

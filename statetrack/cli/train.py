@@ -36,11 +36,6 @@ from statetrack.settings import read_yaml
 from statetrack.text import as_argument, visible
 from statetrack.training import DataSettings, TrainSettings
 
-DEFAULT_MODEL = "bilinear-cp"
-
-NOT_SMOOTHED = ("squared-error", "cross-entropy")
-"""The shipped losses without label smoothing; one of a plugin may have it."""
-
 PANELS: Mapping[str, Sequence[str]] = {
     "Optimiser": (
         *("optimizer", "beta1", "beta2", "epsilon", "weight_decay", "schedule", "warmup", "clip"),
@@ -70,9 +65,8 @@ def build(argv: list[str]) -> Callable[..., None]:
             f"{config}: these settings are of a run whose weights were not random: give the run "
             "itself by --from"
         )
-    smoothing = options.peek(argv, "--label-smoothing")
     given_name = options.peek(argv, "--model") or values.get("model")
-    name = str(given_name or DEFAULT_MODEL)
+    name = str(given_name or options.DEFAULT_MODEL)
     said = name if given_name else f"{name}, the model where none is given,"
     facts = MODEL_FACTS[name]
     classes = (facts.settings_class, DataSettings, TrainSettings)
@@ -84,10 +78,7 @@ def build(argv: list[str]) -> Callable[..., None]:
     def train(
         context: typer.Context,
         *,
-        model: Annotated[
-            str,
-            typer.Option(metavar="NAME", help="The model; its own options are listed below."),
-        ] = name,
+        model: options.Model = name,
         config: Annotated[
             Path | None,
             typer.Option(
@@ -111,10 +102,7 @@ def build(argv: list[str]) -> Callable[..., None]:
                 "task are kept where options give no others.",
             ),
         ] = None,
-        out: Annotated[
-            Path | None,
-            typer.Option(metavar="FOLDER", help="The run folder; by default a new one in runs/."),
-        ] = None,
+        out: options.NewRun = None,
         force: options.Force = False,
         resume: Annotated[
             Path | None,
@@ -136,14 +124,12 @@ def build(argv: list[str]) -> Callable[..., None]:
 
         """
         refuse_unknown(context.args, said, own, others_of(name), own_of(name), command="train")
-        if out is not None:
-            runs.require_new(out, force=force)  # before what follows imports torch
+        options.require_new_run(out, force=force)  # before what follows imports torch
         training = options.collect(TrainSettings, given)
-        if smoothing is not None and training.loss in NOT_SMOOTHED:
-            raise SettingsError(
-                f"--label-smoothing {smoothing}: the loss is {training.loss}, which has none: add "
-                "--loss smoothed-cross-entropy, or leave it out"
-            )
+        if options.peek(argv, "--label-smoothing") is not None:
+            from statetrack.training import require_smoothing  # imports torch
+
+            require_smoothing(training)
         experiment = runs.Experiment(
             name,
             options.collect(MODELS[name].settings_class, given),
@@ -151,8 +137,6 @@ def build(argv: list[str]) -> Callable[..., None]:
             training,
         )
         runs.require_logs(log or ())
-        if force and out is None:
-            raise SettingsError("--force replaces the run that --out names: name one")
         command = shlex.join(["statetrack", "train", *argv])
         run = runs.Run.start(
             experiment, out=out, command=command, force=force, start_from=start_from

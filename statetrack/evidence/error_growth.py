@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from statetrack.algebra import Machine, needed_machine, noise_horizon, rounding_horizon
+from statetrack.algebra import ROUNDING, Machine, needed_machine, noise_horizon, rounding_horizon
 from statetrack.evaluation import CHUNK
 from statetrack.evidence.budget import SearchBudget
 from statetrack.evidence.kinds.error_control import ErrorControl, NoiseRow, PrecisionRow, Spread
@@ -54,9 +54,6 @@ PIECE = 256
 
 PRECISIONS = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.float32}
 """The type of the arithmetic in each precision."""
-
-ROUNDING = {"float32": 2.0**-23, "bfloat16": 2.0**-7}
-"""By which part of its length a step rounds a state, at worst."""
 
 FAILS = 0.01
 """The share of wrong answers at which a decoder is said to fail."""

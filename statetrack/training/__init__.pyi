@@ -9,6 +9,8 @@ from .api import warn_of_later_symbols as warn_of_later_symbols
 from .keywords import TrainingKeywords as TrainingKeywords
 from .losses import accuracy as accuracy
 from .losses import answers_of as answers_of
+from .losses import loss_kind as loss_kind
+from .losses import require_smoothing as require_smoothing
 from .losses import words_right as words_right
 from .optimisers import OptimiserKind as OptimiserKind
 from .optimisers import step_of as step_of

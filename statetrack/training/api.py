@@ -20,6 +20,7 @@ from statetrack.ops import choose_device, in_threads
 from statetrack.settings import build
 from statetrack.spec import Task, load_task
 from statetrack.training.keywords import TrainingKeywords
+from statetrack.training.losses import require_smoothing
 from statetrack.training.pending import Pending
 from statetrack.training.population import Population
 from statetrack.training.records import Record, replicas_of
@@ -108,6 +109,8 @@ def _begun(
     values = {**own, **settings}
     words = {key: values.pop(key) for key in DataSettings.model_fields if key in values}
     training = build(TrainSettings, values, where)
+    if "label_smoothing" in settings:
+        require_smoothing(training)
     if training.seeds != 1 or len(training.lrs) != 1:
         raise SettingsError(
             f"{where}: one module has one seed and one learning rate: for more, use statetrack.Run"

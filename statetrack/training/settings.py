@@ -12,7 +12,7 @@ import itertools
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -21,11 +21,7 @@ from statetrack.registry import Registry, files_in, modules_in, tasks_folder
 from statetrack.settings import Line, NameIn, Settings, build, option, read_yaml
 from statetrack.text import GREATEST_SEED
 
-if TYPE_CHECKING:
-    from statetrack.training.losses import Loss
-
-
-LOSSES: Registry[Callable[[Any], Loss]] = Registry(
+LOSSES: Registry[Callable[[Any], Any]] = Registry(
     "loss",
     find=lambda: modules_in("statetrack.training.losses"),
     listing="statetrack train --help",

@@ -75,7 +75,7 @@ class Trainer:
         self.progress = [Progress() for _ in self.everyone]
         self.best = self.population.weights()
         self.finishes = {}
-        self.loss = LOSSES[self.settings.loss](self.settings)
+        self.loss: Loss = LOSSES[self.settings.loss](self.settings)
         self.robust = ROBUST[self.settings.robust](self.settings, self.population.model)
         self.optimiser = Optimiser(self.population, self.settings, {})
         self._regroup()

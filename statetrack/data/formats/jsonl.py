@@ -27,7 +27,8 @@ from statetrack.data.parts import SYMBOLS_AT_ONCE, Part
 from statetrack.errors import DatasetError
 from statetrack.sources import Batch
 
-_COLUMNS = ("input", "target", "scored", "length")
+NAMES: Final = ("input", "target", "scored", "length")
+"""The keys of a line, or the columns of a table."""
 
 _BYTES_PER_WORD: Final = 1_000
 _BYTES_PER_SYMBOL: Final = 64
@@ -64,7 +65,7 @@ def lines(batch: Batch) -> Iterator[dict[str, Any]]:
         batch.symbols, batch.labels, batch.scored, batch.lengths.tolist(), strict=True
     ):
         columns = (values[:length].tolist() for values in (symbols, labels, scored))
-        yield dict(zip(_COLUMNS, (*columns, length), strict=True))
+        yield dict(zip(NAMES, (*columns, length), strict=True))
 
 
 def read(

@@ -21,14 +21,12 @@ from statetrack.data.formats.filling import (
     flatten,
     one_line,
 )
-from statetrack.data.formats.jsonl import COLUMNS
+from statetrack.data.formats.jsonl import COLUMNS, NAMES
 from statetrack.data.parts import SYMBOLS_AT_ONCE, Part
 from statetrack.errors import DatasetError, setting
 from statetrack.sources import Batch
 
 _SYMBOLS_PER_ROW_GROUP: Final = 2**22
-
-_COLUMNS = ("input", "target", "scored", "length")
 
 _BYTES_PER_SYMBOL: Final = 16
 _BYTES_PER_GROUP: Final = 2**21
@@ -55,7 +53,7 @@ def write(folder: Path, split: str, part: Part, writing: Writing) -> None:
                     offsets, _array(arrow, values, schema.field(name).type.value_type)
                 )
                 for name, values in zip(
-                    ("input", "target", "scored"),
+                    NAMES[:3],
                     (flat.symbols, flat.labels, flat.scored),
                     strict=True,
                 )
@@ -87,13 +85,13 @@ def read(folder: Path, split: str, declared: Declared) -> Batch:
         with parquet.ParquetFile(path) as file:
             _check_schema(arrow.types, file.schema_arrow, path)
             _check_size(file.metadata, declared, path)
-            for name in _COLUMNS:
+            for name in NAMES:
                 # every value is decoded in constant memory. pyarrow ends the process when it is
                 # asked for the columns of a contradictory footer; here it says what is wrong
                 file.scan_contents([name])
             _check_footer(file.metadata, declared, path)
             words_at_once = max(1, SYMBOLS_AT_ONCE // declared.longest)
-            for piece in file.iter_batches(words_at_once, columns=list(_COLUMNS)):
+            for piece in file.iter_batches(words_at_once, columns=list(NAMES)):
                 filling.add(_flat(piece, path))
     except (arrow.ArrowException, OSError, ValueError, KeyError, OverflowError) as problem:
         raise DatasetError(f"{path}: not a split of a dataset: {one_line(problem)}") from None
@@ -101,8 +99,8 @@ def read(folder: Path, split: str, declared: Declared) -> Batch:
 
 
 def _check_schema(types: Any, schema: Any, path: Path) -> None:
-    if sorted(schema.names) != sorted(_COLUMNS):
-        raise DatasetError(f"{path}: its columns are not {', '.join(_COLUMNS)}")
+    if sorted(schema.names) != sorted(NAMES):
+        raise DatasetError(f"{path}: its columns are not {', '.join(NAMES)}")
     of_values = {
         "input": types.is_integer,
         "target": types.is_integer,
@@ -123,7 +121,7 @@ def _check_size(footer: Any, declared: Declared, path: Path) -> None:
             f"{path}: holds {footer.num_rows} rows, card.json {declared.words} words"
         )
     groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
-    most_bytes = len(_COLUMNS) * _most_bytes(footer, declared)
+    most_bytes = len(NAMES) * _most_bytes(footer, declared)
     if any(not 0 <= group.total_byte_size <= most_bytes for group in groups):
         raise DatasetError(f"{path}: is larger than its symbols can be: it is not read")
 

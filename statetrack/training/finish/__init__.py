@@ -17,8 +17,6 @@ B words, T time, C labels.
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -41,6 +39,7 @@ from statetrack.training.finish.realization import (
     in_blocks,
     seen_coordinates,
 )
+from statetrack.training.losses import height_of
 from statetrack.training.settings import TrainSettings
 from statetrack.training.words import Words
 
@@ -89,16 +88,6 @@ def obstacle(model: nn.Module, settings: TrainSettings) -> str:
     return ""
 
 
-def height_of(settings: TrainSettings) -> Callable[[int], float] | None:
-    """By how much the loss is to raise the right logit of C, at its minimum; None: it has none."""
-    if settings.loss == "squared-error":
-        return lambda num_labels: 1.0
-    if settings.loss == "smoothed-cross-entropy":
-        smoothing = settings.label_smoothing
-        return lambda num_labels: math.log1p(num_labels * (1 - smoothing) / smoothing)
-    return None
-
-
 @torch.no_grad()
 def finished(model: nn.Module, words: Words, settings: TrainSettings) -> Finished | str:
     """A model with exact operators, as far as words [B, T] of its training show them.
@@ -112,7 +101,7 @@ def finished(model: nn.Module, words: Words, settings: TrainSettings) -> Finishe
     assert height is not None
     exact = copy.deepcopy(model).to("cpu", torch.float64)
     words = Words(words.symbols.cpu(), words.labels.cpu(), words.scored.cpu())
-    raised = height(model.num_labels)
+    raised = height(settings, model.num_labels)
     chosen = torch.nn.functional.one_hot(words.labels, model.num_labels).double()
     targets = raised * (chosen - 1 / model.num_labels)
     # what is added to all logits alike changes no answer, and is no part of the targets

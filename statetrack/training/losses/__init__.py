@@ -1,22 +1,61 @@
 """Losses, one file each: a file `squared_error.py` registers the loss `squared-error`.
 
-A registered function makes the loss from settings: `(TrainSettings) -> Loss`. Here is what is
-taken of losses and answers: means over scored positions, and right answers.
+A registered function makes the loss from settings: `(TrainSettings) -> Loss`; what else is known of
+the loss, `loss_kind` says. Here is what is taken of losses and answers: means over scored
+positions, and right answers.
 
 R replicas, B batch, T time, C labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+from statetrack.errors import SettingsError, setting
 from statetrack.ops import has_numbers, native, natively
+from statetrack.training.settings import LOSSES, TrainSettings
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Logits [..., C] and labels [...] to one loss per position, [...]."""
+
+MakeT = TypeVar("MakeT", bound=Callable[[TrainSettings], Loss])
+
+
+def loss_kind(
+    *, uses: Collection[str] = (), height: Callable[[TrainSettings, int], float] | None = None
+) -> Callable[[MakeT], MakeT]:
+    """A decorator that says what a loss reads and where its minimum is.
+
+    `uses` has `label_smoothing` where the loss reads this setting, which is refused with others.
+    `height` gives the minimum for C labels: by how much the right logit is above all others there.
+    Without it, no logits reach a minimum, or it is not known.
+    """
+
+    def enter(make: MakeT) -> MakeT:
+        vars(make).update(uses=uses, height=height)
+        return make
+
+    return enter
+
+
+def height_of(settings: TrainSettings) -> Callable[[TrainSettings, int], float] | None:
+    """What the loss of some settings says of its minimum."""
+    found: Callable[[TrainSettings, int], float] | None
+    found = getattr(LOSSES[settings.loss], "height", None)
+    return found
+
+
+def require_smoothing(settings: TrainSettings) -> None:
+    """Raise `SettingsError` where the loss does not use the label smoothing that is given."""
+    if "label_smoothing" not in getattr(LOSSES[settings.loss], "uses", ()):
+        raise SettingsError(
+            f"{setting('label_smoothing', settings.label_smoothing)}: the loss is {settings.loss}, "
+            f"which has none: add {setting('loss', 'smoothed-cross-entropy')}, or leave it out"
+        )
 
 
 def mean_over_scored(values: Tensor, scored: Tensor) -> Tensor:

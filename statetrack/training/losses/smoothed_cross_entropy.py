@@ -11,14 +11,22 @@ C labels.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
-from statetrack.training.losses import Loss
+from statetrack.training.losses import Loss, loss_kind
 from statetrack.training.losses.cross_entropy import cross_entropy
 from statetrack.training.settings import LOSSES, TrainSettings
 
 
+def height(settings: TrainSettings, num_labels: int) -> float:
+    """The lead of the right one of C logits at the minimum: log(1 + C (1 - s) / s)."""
+    smoothing = settings.label_smoothing
+    return math.log1p(num_labels * (1 - smoothing) / smoothing)
+
+
 @LOSSES.register("smoothed-cross-entropy")
+@loss_kind(uses=["label_smoothing"], height=height)
 def of_settings(settings: TrainSettings) -> Loss:
     """The loss with the smoothing of the settings."""
     return partial(cross_entropy, smoothing=settings.label_smoothing)

@@ -19,11 +19,12 @@ import torch
 from torch import Tensor
 
 from statetrack.ops import native, widened
-from statetrack.training.losses import Loss, by_loop
+from statetrack.training.losses import Loss, by_loop, loss_kind
 from statetrack.training.settings import LOSSES, TrainSettings
 
 
 @LOSSES.register("squared-error")
+@loss_kind(height=lambda settings, num_labels: 1.0)
 def of_settings(settings: TrainSettings) -> Loss:
     """The loss, which has no settings."""
     return squared_error
