@@ -1,6 +1,5 @@
 """Help pages, at every width: whole words, true defaults, examples that can be typed."""
 
-import importlib
 import inspect
 import shlex
 
@@ -9,7 +8,7 @@ from typer.main import get_command
 from typer.models import OptionInfo
 
 from statetrack.cli import app, train
-from statetrack.cli._help import EXAMPLES, flags_of, info_of
+from statetrack.cli._help import EXAMPLES, flags_of, function_of, info_of
 from statetrack.training import TrainSettings
 
 COMMANDS = list(app.find_commands())
@@ -89,7 +88,7 @@ def test_the_page_names_options_as_typer_takes_them(built):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_examples_of_a_command_can_be_typed(name, built, tmp_path, monkeypatch):
-    docstring = importlib.import_module(app.find_command(name).module).build([]).__doc__
+    docstring = function_of(app.find_command(name), []).__doc__
     examples = inspect.cleandoc(docstring).partition(f"\n{EXAMPLES}:\n")[2].split("\n")
     examples = [line.strip() for line in examples if line.strip()]
     assert 2 <= len(examples) <= 5

@@ -433,14 +433,11 @@ def test_errors_and_warnings_on_the_terminal_are_harmless(capsys, tmp_path, monk
         assert_harmless(shown.out + shown.err, lines=True)
         assert "x1b" in shown.err, words
 
-    def warn(argv):
-        def command() -> None:
-            """Warn."""
-            warnings.warn(StatetrackWarning(hostile), stacklevel=1)
+    def warn() -> None:
+        """Warn."""
+        warnings.warn(StatetrackWarning(hostile), stacklevel=1)
 
-        return command
-
-    monkeypatch.setattr("statetrack.cli.check.build", warn)
+    monkeypatch.setattr("statetrack.cli.check.command", warn)
     assert run(["check"]) == 0
     assert_harmless(capsys.readouterr().err, lines=True)
 

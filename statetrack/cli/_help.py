@@ -12,6 +12,7 @@ a paragraph `Examples:` comes last.
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import inspect
 import math
@@ -95,7 +96,8 @@ def find_commands() -> dict[str, Command]:
         if command is None:
             raise StatetrackError(
                 f"{described(entry)} is to "
-                "name a module with a docstring and `build`, under a name that no command has: "
+                "name a module with a docstring and `build` or `command`, under a name that no "
+                "command has: "
                 "update that package, or uninstall it"
             )
         found[entry.name] = command
@@ -109,8 +111,16 @@ def find_command(name: str) -> Command | None:
     return find_commands().get(name)
 
 
+def function_of(command: Command, argv: list[str]) -> Callable[..., None]:
+    """The function that a command runs with these arguments; its module is imported for it."""
+    module = importlib.import_module(command.module)
+    found: Callable[..., None]
+    found = module.build(argv) if hasattr(module, "build") else module.command
+    return found
+
+
 def _read_command(name: str, module: str) -> Command | None:
-    """The command of a module; None where that is none, has no docstring or defines no `build`."""
+    """The command of a module; None where that is none, or defines no command."""
     try:
         spec = importlib.util.find_spec(module)
     except ImportError:
@@ -123,7 +133,7 @@ def _read_command(name: str, module: str) -> Command | None:
         docstring = ast.get_docstring(ast.parse(head))
     except SyntaxError:  # the docstring has a line that looks like code
         docstring = ast.get_docstring(ast.parse(source))
-    if not docstring or not _BUILD.search(source):
+    if not docstring or not _DEFINED.search(source):
         return None
     found = _PLACE.search(source)
     place = math.inf if found is None else float(found[1])
@@ -131,7 +141,7 @@ def _read_command(name: str, module: str) -> Command | None:
 
 
 _AFTER_DOCSTRING = re.compile(r"^(?=from |import |def |class |@)", re.MULTILINE)
-_BUILD = re.compile(r"^def build\(", re.MULTILINE)
+_DEFINED = re.compile(r"^def (build|command)\(", re.MULTILINE)
 _PLACE = re.compile(r"^PLACE = ([-+.\de]+)$", re.MULTILINE)
 
 

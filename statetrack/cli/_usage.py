@@ -6,7 +6,6 @@ misspelt. Typer has no public names for its exceptions, so they are told apart b
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import itertools
 import re
@@ -17,7 +16,7 @@ import typer
 from typer.models import OptionInfo
 
 from statetrack.catalogue import flag, inner_type
-from statetrack.cli._help import find_commands, flags_of, info_of
+from statetrack.cli._help import find_commands, flags_of, function_of, info_of
 from statetrack.errors import UnknownNameError
 from statetrack.text import is_plain_number
 from statetrack.usual_names import OPTIONS, meant
@@ -183,7 +182,7 @@ def options_of_others(command: str) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for each in find_commands().values():
         if each.name != command:
-            built = importlib.import_module(each.module).build([])
+            built = function_of(each, [])
             found[each.name] = {
                 name.removeprefix("--")
                 for parameter in inspect.signature(built, eval_str=True).parameters.values()

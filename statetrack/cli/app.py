@@ -1,12 +1,12 @@
 """`statetrack`: the list of commands, and how their failures are reported.
 
-A command is a module of this package that defines `build`, or the module that an entry point of
-the group `statetrack.commands` names. It is imported only when that command is invoked, so that
-`statetrack --help` is quick. Its contract: the first line of its docstring is the line in the list
-of commands, `PLACE` its place there (without it, a command comes last), and `build(argv)` returns
-the function to run, whose docstring is the help and whose signature gives the options. A command
-that takes a `typer.Context` gets in `context.args` the words that belong to no option, and must
-refuse them itself.
+A command is a module of this package that defines `command` or `build`, or the module that an entry
+point of the group `statetrack.commands` names. It is imported only when that command is invoked, so
+that `statetrack --help` is quick. Its contract: the first line of its docstring is the line in the
+list of commands, `PLACE` its place there (without it, a command comes last), and `command` is the
+function to run, whose docstring is the help and whose signature gives the options. Where options
+depend on the arguments, `build(argv)` returns that function. A command that takes a `typer.Context`
+gets in `context.args` the words that belong to no option, and must refuse them itself.
 
 Exit codes: 0 done; 1 an error, one line on stderr; 2 a command line that cannot be parsed; 130
 interrupted. `STATETRACK_DEBUG=1` shows the traceback of an error as well.
@@ -15,8 +15,6 @@ interrupted. `STATETRACK_DEBUG=1` shows the traceback of an error as well.
 from __future__ import annotations
 
 import gc
-import importlib
-import importlib.util
 import inspect
 import io
 import os
@@ -39,6 +37,7 @@ from statetrack.cli._help import (
     command_page,
     find_command,
     find_commands,
+    function_of,
     help_option,
     program_page,
 )
@@ -217,14 +216,12 @@ def _add_command(app: typer.Typer, known: Command, argv: Sequence[str]) -> None:
         refuse_early(known.name, argv, plugins)
     for path in plugins:
         runs.load_given(path)
-    build = importlib.import_module(known.module).build
-    command: Callable[..., None]
     try:
-        command = build(list(argv[list(argv).index(known.name) + 1 :]))
+        command = function_of(known, list(argv[list(argv).index(known.name) + 1 :]))
     except StatetrackError:
         if asked_words() is None:
             raise
-        command = build([])  # of what is being typed, nothing can be made yet
+        command = function_of(known, [])  # of what is being typed, nothing can be made yet
     taken = list(inspect.signature(command, eval_str=True).parameters.values())
     takes_rest = any(parameter.annotation is typer.Context for parameter in taken)
     docstring, parameters = inspect.getdoc(command) or "", list(taken)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,12 +49,7 @@ OF_TRAINING: dict[str, Any] = {
 """The options of training, and their defaults."""
 
 
-def build(argv: list[str]) -> Callable[..., None]:
-    """The command `statetrack atlas`."""
-    return atlas
-
-
-def atlas(
+def command(
     machines: Annotated[
         Path, typer.Argument(metavar="FOLDER|FILE", help="Machine files, or one of them.")
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,12 +17,7 @@ PLACE = 3.2
 """Its place among the commands that `statetrack --help` lists."""
 
 
-def build(argv: list[str]) -> Callable[..., None]:
-    """The command; its options do not depend on the arguments."""
-    return certify
-
-
-def certify(
+def command(
     run: options.RunArgument = None,
     *,
     task: options.OtherTask = None,

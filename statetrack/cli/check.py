@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -55,12 +55,7 @@ PLACE = 6
 """Its place among the commands that `statetrack --help` lists."""
 
 
-def build(argv: list[str]) -> Callable[..., None]:
-    """The command `statetrack check`."""
-    return check
-
-
-def check(
+def command(
     file: Annotated[
         Path, typer.Argument(metavar="FILE.py", help="A Python file that registers models.")
     ],

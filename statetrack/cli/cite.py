@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,12 +17,7 @@ PLACE = 11
 """Its place among the commands that `statetrack --help` lists."""
 
 
-def build(argv: list[str]) -> Callable[..., None]:
-    """The command `statetrack cite`."""
-    return cite
-
-
-def cite(
+def command(
     names: Annotated[
         list[str] | None,
         typer.Argument(

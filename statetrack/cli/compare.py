@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -92,12 +92,7 @@ PLACE = 9
 """Its place among the commands that `statetrack --help` lists."""
 
 
-def build(argv: list[str]) -> Callable[..., None]:
-    """The command; its options do not depend on the arguments."""
-    return compare_runs
-
-
-def compare_runs(
+def command(
     runs: Annotated[
         list[Path] | None,
         typer.Argument(

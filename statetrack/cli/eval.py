@@ -38,12 +38,7 @@ CURVE_FROM = 5
 """The least number of lengths for which a curve is drawn below the table."""
 
 
-def build(argv: list[str]) -> Callable[..., None]:
-    """The command; its options do not depend on the arguments."""
-    return evaluate
-
-
-def evaluate(
+def command(
     runs: Annotated[
         list[Path] | None,
         typer.Argument(

@@ -27,12 +27,7 @@ MOST_STATES_SHOWN = 30
 """The most rows of a transition table that is printed; files and `--json` have all."""
 
 
-def build(argv: list[str]) -> Callable[..., None]:
-    """The command; its options do not depend on the arguments."""
-    return extract
-
-
-def extract(
+def command(
     run: options.RunArgument = None,
     *,
     task: options.OtherTask = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -15,12 +15,7 @@ PLACE = 13
 """Its place among the commands that `statetrack --help` lists."""
 
 
-def build(argv: list[str]) -> Callable[..., None]:
-    """The command; its options do not depend on the arguments."""
-    return info
-
-
-def info(
+def command(
     as_json: options.PrintJson = False,
     paths: Annotated[
         bool,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -21,12 +21,7 @@ PLACE = 4
 """Its place among the commands that `statetrack --help` lists."""
 
 
-def build(argv: list[str]) -> Callable[..., None]:
-    """The command `statetrack list`."""
-    return listing
-
-
-def listing(
+def command(
     what: Annotated[
         str, typer.Argument(metavar="WHAT", help=f"One of {', '.join(LISTINGS)}.")
     ] = "",

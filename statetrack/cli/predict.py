@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -27,12 +27,7 @@ SHORT = {"yes": "yes", "no": "no", "unknown": "?"}
 """An answer in a column whose heading says what is asked."""
 
 
-def build(argv: list[str]) -> Callable[..., None]:
-    """The command `statetrack predict`."""
-    return predictions
-
-
-def predictions(
+def command(
     tasks: Annotated[
         list[str] | None,
         typer.Argument(help="Tasks, by name or file; left out, all.", metavar="[TASK ...]"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -19,12 +18,7 @@ PARTS = ", ".join(kind.kind for kind in kinds_of("probe"))
 """What can be measured, in that order."""
 
 
-def build(argv: list[str]) -> Callable[..., None]:
-    """The command; its options do not depend on the arguments."""
-    return probe
-
-
-def probe(
+def command(
     run: options.RunArgument = None,
     *,
     task: options.OtherTask = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -23,12 +23,7 @@ TRAINED = ("train", "validation")
 """The splits whose words have the training lengths."""
 
 
-def build(argv: list[str]) -> Callable[..., None]:
-    """The command; its options do not depend on the arguments."""
-    return score
-
-
-def score(
+def command(
     answers: Annotated[
         list[Path],
         typer.Argument(
