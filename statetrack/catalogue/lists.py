@@ -20,6 +20,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -122,10 +123,11 @@ def _only(row: Row, names: Sequence[str]) -> Row:
     return {name: row.get(name) for name in names}
 
 
-def _models(_: Sequence[Path]) -> Iterator[Row]:
-    from statetrack.catalogue.models import list_models
-
-    yield from list_models()
+def _found_by(place: str, *given: Any) -> Iterator[Row]:
+    """The rows that a function gives, `module:function` of this package, imported for them."""
+    module, _, name = place.partition(":")
+    found: Iterator[Row] = getattr(import_module(f"{__package__}.{module}"), name)(*given)
+    return found
 
 
 def _about_models() -> str:
@@ -135,12 +137,6 @@ def _about_models() -> str:
         f"{about_kernels()} hf:TYPE is any causal language model of transformers, by the type of "
         "its configuration: hf:gpt2, hf:mamba2."
     )
-
-
-def _tasks(_: Sequence[Path]) -> Iterator[Row]:
-    from statetrack.catalogue.tasks import rows_of_tasks
-
-    yield from rows_of_tasks()
 
 
 def _algebra(row: Row) -> Row:
@@ -162,12 +158,6 @@ def _algebra(row: Row) -> Row:
         "commutative": facts.commutative,
         "solvable": facts.solvable,
     }
-
-
-def _kinds(_: Sequence[Path]) -> Iterator[Row]:
-    from statetrack.catalogue.tasks import rows_of_kinds
-
-    yield from rows_of_kinds()
 
 
 def _protocols(_: Sequence[Path]) -> Iterator[Row]:
@@ -202,12 +192,6 @@ def _of_registry(registry: Mapping[str, Any], counted: Callable[[Any], Row]) -> 
         yield {"name": name, **counted(found), **about}
 
 
-def _runs(folders: Sequence[Path]) -> Iterator[Row]:
-    from statetrack.catalogue.runs import rows_of_runs
-
-    yield from rows_of_runs(folders)
-
-
 LISTINGS: Mapping[str, Listing] = {
     "models": Listing(
         about=(
@@ -215,7 +199,7 @@ LISTINGS: Mapping[str, Listing] = {
             "its state (with the eigenvalues), what computes it, and how large state and weights "
             "are at default settings."
         ),
-        rows=_models,
+        rows=lambda _: _found_by("models:list_models"),
         columns=(
             *("name", "family", "linear", "transition", "kernels", "state", "parameters"),
             *("summary", "source"),
@@ -230,7 +214,7 @@ LISTINGS: Mapping[str, Listing] = {
             "Tasks that `--task` takes; a file of your own works too, and a machine in DOT. "
             "Without a number of states the words come from a sampler."
         ),
-        rows=_tasks,
+        rows=lambda _: _found_by("tasks:rows_of_tasks"),
         columns=("name", "states", "symbols", "labels", "title", "reference"),
         numbers=("states", "symbols", "labels"),
         left_out=("reference", "labels", "symbols"),
@@ -240,7 +224,7 @@ LISTINGS: Mapping[str, Listing] = {
     ),
     "kinds": Listing(
         about="Kinds of automata and samplers that a task file can name.",
-        rows=_kinds,
+        rows=lambda _: _found_by("tasks:rows_of_kinds"),
         columns=("name", "arguments", "summary"),
         left_out=("arguments",),
     ),
@@ -271,7 +255,7 @@ LISTINGS: Mapping[str, Listing] = {
             "Runs, also those inside sweeps and suites, oldest first: the accuracy of the selected "
             "replica at the longest length that was evaluated."
         ),
-        rows=_runs,
+        rows=lambda folders: _found_by("runs:rows_of_runs", folders),
         columns=(
             *("run", "model", "task", "accuracy", "length", "state", "started", "validation"),
             *("step", "steps"),

@@ -16,12 +16,8 @@ Line = tuple[str, str]
 """A name and a text."""
 
 
-def algebra_facts(algebra: theory.Algebra, words: spec.WordSpec) -> list[Line]:
+def algebra_facts(algebra: theory.Algebra, words: spec.WordSpec) -> Iterator[Line]:
     """The algebra of a task that is trained on some words."""
-    return list(_facts(algebra, words))
-
-
-def _facts(algebra: theory.Algebra, words: spec.WordSpec) -> Iterator[Line]:
     from statetrack.predicting import identification_by
 
     yield "states needed", _states(algebra)

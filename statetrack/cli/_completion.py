@@ -12,6 +12,7 @@ import inspect
 import os
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -72,9 +73,13 @@ def _stems(folder: Path, ending: str) -> list[str]:
     return sorted(path.stem for path in folder.glob(f"[a-z]*{ending}"))
 
 
-def tasks(typed: str = "") -> list[str]:
-    """The shipped tasks."""
-    return _stems(tasks_folder(), ".yaml")
+def _shipped(folder: str, typed: str = "") -> list[str]:
+    """The names that shipped files of a folder give."""
+    return _stems(tasks_folder() / folder, ".yaml")
+
+
+tasks, protocols = partial(_shipped, ""), partial(_shipped, "protocols")
+suites, roundings = partial(_shipped, "suites"), partial(_shipped, "rounding")
 
 
 def models(typed: str = "") -> list[str]:
@@ -82,21 +87,6 @@ def models(typed: str = "") -> list[str]:
     from statetrack.models import MODELS
 
     return list(MODELS)
-
-
-def protocols(typed: str = "") -> list[str]:
-    """The shipped protocols."""
-    return _stems(tasks_folder() / "protocols", ".yaml")
-
-
-def suites(typed: str = "") -> list[str]:
-    """The shipped suites."""
-    return _stems(tasks_folder() / "suites", ".yaml")
-
-
-def roundings(typed: str = "") -> list[str]:
-    """The shipped rounding models."""
-    return _stems(tasks_folder() / "rounding", ".yaml")
 
 
 def kinds(typed: str = "") -> list[str]:

@@ -359,6 +359,19 @@ def ending_signals() -> list[signal.Signals]:
 
 
 @contextmanager
+def hearing(
+    signals: Sequence[signal.Signals], handle: Callable[[int, FrameType | None], None]
+) -> Iterator[None]:
+    """Have some signals handled in this way, until the block ends."""
+    before = {number: signal.signal(number, handle) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
     """Turn the first SIGINT, SIGTERM or SIGHUP into a request to stop; a second stops at once.
 
@@ -372,13 +385,8 @@ def interruptible() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         asked = True
 
-    heard = [signal.SIGINT, *ending_signals()]
-    before = {number: signal.signal(number, ask) for number in heard}
-    try:
+    with hearing([signal.SIGINT, *ending_signals()], ask):
         yield lambda: asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def require_writable(file: Path, option: str) -> None:

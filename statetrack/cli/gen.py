@@ -6,9 +6,7 @@ import shlex
 import signal
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any, Literal, get_args
 
 import typer
@@ -18,6 +16,7 @@ from statetrack import data, report, sources, spec
 from statetrack.cli import options
 from statetrack.cli._terminal import (
     ending_signals,
+    hearing,
     note,
     print_json,
     progress_bar,
@@ -140,7 +139,8 @@ def gen(
     steps = list(zip(loaded, requests, folders, strict=True))
     cards = []
     of_one: dict[str, Any] = {"disable": True} if len(steps) == 1 else {}
-    with _ended_cleanly():
+    # other signals end the program as an interrupt does: no unfinished folder is left
+    with hearing(ending_signals(), signal.default_int_handler):
         for task, request, folder in progress_bar(steps, desc="writing", leave=False, **of_one):
             cards.append(_write(folder, task, request, settings, text, force=force))
     if as_json:
@@ -368,21 +368,6 @@ def _write(
     )
     how: dict[str, Any] = {"format": settings.format, "command": command, "text": text}
     return data.write_dataset(folder, task, splits, **how, force=force)
-
-
-@contextmanager
-def _ended_cleanly() -> Iterator[None]:
-    """Let other signals end the program as an interrupt does: no unfinished folder is left."""
-
-    def end(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    earlier = {number: signal.signal(number, end) for number in ending_signals()}
-    try:
-        yield
-    finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
 
 
 class _Bars:

@@ -185,7 +185,7 @@ def _show_task(name: str, as_json: bool) -> None:
     if as_json:
         print_json(about | catalogue.describe_algebra(task, found, chosen_models("")))
     else:
-        facts = None if found is None else algebra_facts(found, spec.WordSpec.of(task))
+        facts = None if found is None else list(algebra_facts(found, spec.WordSpec.of(task)))
         descriptions.draw_task(about, report.console(), algebra=facts)
 
 
