@@ -286,12 +286,15 @@ def horizon_of(accuracies: Iterable[tuple[int, float]], at_least: float = HORIZO
 def horizon(scores: Iterable[Score]) -> int:
     """The longest tested length up to which every answer at every scored position is right.
 
-    Of several scores of one length, the worst counts.
+    Of several scores of one length, the worst counts; and no length counts that reaches a position
+    at which any of the scores, of whatever length, has a wrong answer or logits that are not
+    finite.
     """
     rising = sorted(scores, key=lambda score: (score.length, score.all_right))
+    known = [place for one in rising for place in (one.first_error, one.nonfinite_from) if place]
+    fails_at = min(known, default=math.inf)
     return horizon_of(
-        (score.length, score.prefix_accuracy if score.nonfinite_from is None else 0.0)
-        for score in rising
+        (score.length, score.prefix_accuracy) for score in rising if score.length < fails_at
     )
 
 

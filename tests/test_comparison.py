@@ -18,6 +18,8 @@ from statetrack.evidence import Evidence, Failure
 from statetrack.models import MODELS
 from statetrack.plugins import load_plugin
 from statetrack.predicting import predict
+from statetrack.report.entries import horizon_of_entry
+from statetrack.report.gathering import gather_runs
 from statetrack.runs import (
     DISAGREEMENTS,
     EvidenceRow,
@@ -248,6 +250,23 @@ def test_verdicts_follow_from_the_rows():
     assert verdict("c", row(20, 99), row(500, 40)) == ("partly", 0)
     assert verdict("d", row(20, 99), row(500, 20)) == ("no", 0)
     assert verdict("e", row(5, 90), row(500, 100)) == ("tracks", 0)
+
+
+def test_no_horizon_reaches_a_position_that_any_evaluation_has_wrong():
+    right = [row(20, 2, words=2), row(50, 100), row(200, 2, words=2)]
+    wrong, again = row(300, 60, first_error=91), row(300, 2, words=2)
+    for name, rows in (("a", [wrong, *right]), ("b", [*right, wrong, again])):
+        folder = make_run(name, *CAN, rows)
+        (entry,) = gather_runs([folder.path]).entries
+        assert outcome(folder).selected.horizon == horizon_of_entry(entry) == 50
+        assert entry.bracket.fails_at == 91
+
+
+def test_of_several_evaluations_of_one_length_the_worst_decides_the_horizon():
+    rows = [row(20, 100), row(100, 99, first_error=77), row(100, 2, words=2)]
+    folder = make_run("a", *CAN, rows)
+    (entry,) = gather_runs([folder.path]).entries
+    assert outcome(folder).selected.horizon == horizon_of_entry(entry) == 20
 
 
 def test_logits_that_are_not_finite_are_no_evidence_and_are_the_reason():

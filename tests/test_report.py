@@ -594,7 +594,7 @@ def test_published_numbers_are_asked_for_where_there_are_some():
 
 EVERYTHING = report_of(
     entry_of(
-        ODD, 'say "x", y', rows=[row_of(10), row_of(100, 0.5, first_error=7)], notes=("a", "b")
+        ODD, 'say "x", y', rows=[row_of(10), row_of(100, 0.5, first_error=77)], notes=("a", "b")
     ),
     entry_of("waits", "z", state="waiting", parameters=None, trained_to=None),
 )
@@ -610,7 +610,7 @@ def test_csv_has_a_line_for_each_run_and_length_and_reads_back():
     assert tuple(rows[0]) == COLUMNS
     assert rows[0]["column"] == 'say "x", y' and rows[0]["notes"] == "a; b"
     assert json.loads(rows[0]["settings"])["hidden"] == 2
-    assert (rows[1]["horizon"], rows[1]["fails_at"], rows[1]["trained_to"]) == ("10", "7", "10")
+    assert (rows[1]["horizon"], rows[1]["fails_at"], rows[1]["trained_to"]) == ("10", "77", "10")
 
 
 def test_parquet_has_typed_columns_even_where_a_column_is_empty():

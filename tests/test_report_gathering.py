@@ -25,11 +25,12 @@ from statetrack.report import (
     make_report,
     places_of,
 )
-from statetrack.report.entries import common_length
+from statetrack.report.entries import common_length, horizon_of_entry
 from statetrack.report.gathering import gather_runs
 from statetrack.runs import Experiment, Run, make_replica, settings_hash, train_command, write_error
 from statetrack.runs import run as run_module
 from statetrack.sweep import SWEEP_FILE, Suite, points_of
+from statetrack.sweep.results import HORIZON_SEED
 from statetrack.sweep.suite import PublishedTable
 from statetrack.sweep.work import run_point
 from tests.setups import entry_of, parity_run, row_of
@@ -280,6 +281,18 @@ def test_what_eval_adds_to_a_suite_stands_at_lengths_of_its_own(suite_folder, tm
     assert {row.sequences for row in entry.at(99)} == {5}
     assert gather_suite(SUITE, copied).shown_lengths == (12, 99)
     assert gather_suite(SUITE, suite_folder).shown_lengths == (12,)
+
+
+def test_eval_with_the_seed_of_a_suite_leaves_its_horizon_as_it_was_measured(
+    suite_folder, tmp_path
+):
+    copied = Path(shutil.copytree(suite_folder, tmp_path / "out"))
+    before = gather_suite(SUITE, copied).entries[0]
+    point = points_of(SUITE, copied, {})[0]
+    list(Run.open(point.path).score([30], num_words=3, seed=HORIZON_SEED))
+    entry = gather_suite(SUITE, copied).entries[0]
+    assert entry.at(30) == before.at(30) and entry.at(30)[0].sequences == 10
+    assert horizon_of_entry(entry) == horizon_of_entry(before)
 
 
 def test_a_point_that_was_run_otherwise_than_the_suite_says_has_a_note(suite_folder):

@@ -53,6 +53,8 @@ class Entry:
     `row` and `column` are its places (of a suite, its names; of other runs, the model with the
     settings in which the runs differ, and the task). `rows` are the scores of every replica that
     did not diverge, at every length tested; of several evaluations of one length, the last.
+    `every_row` are those of the selected one in all evaluations that count, however their words are
+    drawn: what is known to be answered wrongly stays so.
     `newest_lengths` are those of the last evaluation.
     `outcomes` has every replica of a finished run, `selected` the one that validation selected.
     `evidence` is about that one. `trained_to` is the longest training length. `command` repeats the
@@ -93,6 +95,7 @@ class Entry:
     outcomes: tuple[Outcome, ...] = ()
     selected: int | None = None
     rows: tuple[EvaluationRow, ...] = ()
+    every_row: tuple[EvaluationRow, ...] = ()
     newest_lengths: tuple[int, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     searched: Mapping[str, float] = field(default_factory=dict)
@@ -145,6 +148,7 @@ class Entry:
             outcomes=summary.replicas if summary else (),
             selected=selected,
             rows=run.last_rows,
+            every_row=tuple(row for row in run.rows if row.selected and run.counts(row)),
             newest_lengths=run.newest_lengths,
             evidence=tuple(evidence.values()),
             prediction=run.prediction,
@@ -154,8 +158,13 @@ class Entry:
     @property
     def bracket(self) -> Bracket:
         """What is proven of the selected replica, and where it fails."""
-        wrong = [r.first_error for r in self.rows if r.selected and r.first_error is not None]
+        wrong = [row.first_error for row in self.of_selected if row.first_error is not None]
         return Bracket.of(self.evidence, wrong_at=min(wrong, default=None))
+
+    @property
+    def of_selected(self) -> tuple[EvaluationRow, ...]:
+        """All scores of the selected replica, of which some may be the same."""
+        return (*self.every_row, *(row for row in self.rows if row.selected))
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -359,8 +368,7 @@ def horizon_of_entry(entry: Entry) -> int | None:
 
     0: it is wrong at the shortest; None: it was not evaluated.
     """
-    rows = [row for row in entry.rows if row.selected]
-    return horizon(rows) if rows else None
+    return horizon(entry.of_selected) if any(row.selected for row in entry.rows) else None
 
 
 def _population(

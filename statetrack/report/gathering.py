@@ -304,11 +304,13 @@ def _measured(entry: Entry, run: RunFacts, suite: Suite) -> _Read:
     result = PointResult.from_json(content, f"{entry.run}: cell.json")
     kinds = {each.kind: each for each in (*result.evidence, *entry.evidence)}
     wanted = Measurement.of(suite, run.words.drawn)
-    scored = _measured_rows(run, result)
+    far = _far_rows(run, result)
+    scored = last_of_each([*far, *result.every_row])
     since = [row for row in run.last_rows if row.length not in {row.length for row in scored}]
     measured = replace(
         entry,
         rows=last_of_each([*scored, *since]),
+        every_row=far,
         newest_lengths=tuple(
             length for length in entry.newest_lengths if any(row.length == length for row in since)
         ),
@@ -357,14 +359,14 @@ def _with_verdicts(
     )
 
 
-def _measured_rows(run: RunFacts, result: PointResult) -> tuple[EvaluationRow, ...]:
-    """The rows of a point that the suite measured: at its lengths, and far beyond.
+def _far_rows(run: RunFacts, result: PointResult) -> tuple[EvaluationRow, ...]:
+    """The rows of the selected replica that a suite measured at the lengths of its horizon.
 
-    The latter are in the run's own file only, and are those of the suite's words by their seed.
+    They are in the run's own file only, and are those of the suite's words by their seed; of
+    several of one length, as `eval` with that seed adds some, the first on the most words.
     """
-    near = result.every_row
-    measured, known = result.measured, {row.length for row in near}
-    far = [
+    measured = result.measured
+    found = [
         row
         for row in run.rows
         if row.selected
@@ -372,9 +374,8 @@ def _measured_rows(run: RunFacts, result: PointResult) -> tuple[EvaluationRow, .
         and row.sequences <= measured.horizon_samples
         and run.has_own_words(row)
         and row.length in measured.horizon_lengths
-        and row.length not in known
     ]
-    return last_of_each([*near, *far])
+    return last_of_each(sorted(reversed(found), key=lambda row: row.sequences))
 
 
 def _otherwise(found: Mapping[str, Any], wanted: Mapping[str, Any], what: str) -> list[str]:

@@ -215,6 +215,7 @@ def _entry_to_json(entry: Entry) -> dict[str, Any]:
     """An entry as plain values: its fields, and what follows from them at each length."""
     bracket = entry.bracket
     content: dict[str, Any] = {field.name: getattr(entry, field.name) for field in fields(entry)}
+    del content["every_row"]  # of which `horizon` and `bracket` say what is shown
     return content | {
         "run": entry.run.as_posix(),
         "settings": dict(entry.settings),

@@ -77,13 +77,13 @@ class Measured:
     def of(
         cls,
         rows: Mapping[int, EvaluationRow],
+        reach: int,
         longest_trained: int,
         tests: Callable[[EvaluationRow], bool],
     ) -> Measured:
-        """The result of one replica, from one row for each length."""
+        """The result of one replica, from the worst row of each length and its horizon."""
         beyond = sorted(length for length in rows if length > longest_trained)
         farthest = rows[beyond[-1]]
-        reach = horizon(rows.values())
         if all(rows[length].all_right for length in beyond):
             verdict: Tracking = "tracks"
         elif reach > longest_trained or farthest.low > farthest.floor:
@@ -502,18 +502,20 @@ class RunFacts:
             return {}
         trained, longest_trained = self.summary.trained, self.words.lengths.longest
         worst: dict[int, dict[int, EvaluationRow]] = {}
+        every: dict[int, list[EvaluationRow]] = {}
         for row in filter(self.counts, self.rows):
             if row.replica not in trained or row.accuracy != row.accuracy:
                 continue  # words of which no position is scored
+            every.setdefault(row.replica, []).append(row)
             kept = worst.setdefault(row.replica, {})
             before = kept.get(row.length)
             if before is None or _least_for_worst(row) < _least_for_worst(before):
                 kept[row.length] = row
         symbols = self.task.source.symbols
         return {
-            replica: Measured.of(rows, longest_trained, self.tests).weighed_with(
-                brackets.get(replica), symbols
-            )
+            replica: Measured.of(
+                rows, horizon(every[replica]), longest_trained, self.tests
+            ).weighed_with(brackets.get(replica), symbols)
             for replica, rows in worst.items()
             if max(rows) > longest_trained
         }
