@@ -20,6 +20,7 @@ from statetrack.cli import app
 from statetrack.cli.gen import GenSettings
 from statetrack.data import (
     FORMATS,
+    datasets,
     draw_splits,
     read_dataset,
     read_word_problem,
@@ -293,6 +294,20 @@ def test_a_folder_that_holds_something_is_never_written_over(tmp_path, parity):
     with pytest.raises(DatasetError, match="is not empty, and nothing is written over"):
         write_dataset(folder, parity, splits_of(parity))
     assert names_in(folder) == ["mine.txt"] and names_in(tmp_path) == ["set"]
+
+
+def test_a_dataset_that_came_meanwhile_is_not_replaced(tmp_path, monkeypatch, parity):
+    folder, other, made = tmp_path / "set", tmp_path / "other", datasets.readme_of
+    write_dataset(other, parity, splits_of(parity, seed=1))
+
+    def meanwhile(card, shown):
+        other.rename(folder)
+        return made(card, shown)
+
+    monkeypatch.setattr(datasets, "readme_of", meanwhile)
+    with pytest.raises(DatasetError, match="is not empty, and nothing is written over"):
+        write_dataset(folder, parity, splits_of(parity))
+    assert read_dataset(folder).card["seed"] == 1 and names_in(tmp_path) == ["set"]
 
 
 def test_an_empty_folder_and_missing_parents_are_fine(tmp_path, parity):

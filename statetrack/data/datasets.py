@@ -173,21 +173,21 @@ def _appearing_whole(folder: Path, *, force: bool) -> Iterator[Path]:
         unfinished.mkdir()
         try:
             yield unfinished
-            _give_place(folder, unfinished)
+            _give_place(folder, unfinished, force=force)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as problem:
         raise DatasetError(f"{folder}: cannot be written: {reason(problem)}") from None
 
 
-def _give_place(folder: Path, new: Path) -> None:
-    """Rename a new folder; the dataset that has its name is deleted after that."""
+def _give_place(folder: Path, new: Path, *, force: bool) -> None:
+    """Rename a new folder; with `force`, the dataset that has its name is deleted after that."""
     if folder.exists() and not any(folder.iterdir()):
         folder.rmdir()
     if not folder.exists():
         new.rename(folder)
         return
-    require_replaceable(folder)  # something may have come since
+    _refuse_if_taken(folder, force=force)  # something may have come since
     old = folder.parent / f".{folder.name}-{os.getpid()}.replaced"
     folder.rename(old)
     try:
