@@ -17,8 +17,17 @@ import pytest
 import safetensors.torch
 import torch
 
-from statetrack.errors import RunError
-from statetrack.runs import RunFolder, files, find_runs, newest_run, to_yaml
+from statetrack.cli._terminal import write_file
+from statetrack.errors import RunError, StatetrackError
+from statetrack.pictures import looks
+from statetrack.runs import (
+    RunFolder,
+    files,
+    find_runs,
+    newest_run,
+    to_yaml,
+    write_named_file,
+)
 from statetrack.runs.files import FORMAT
 from tests.run_files import append_rows, json_in, rows_in, write_json
 
@@ -172,6 +181,40 @@ def test_a_file_is_replaced_and_never_written_over(folder: RunFolder, name: str)
         WRITES[name](folder, 2000)
         assert reader.read() == before
     assert len(path.read_bytes()) > len(before)
+
+
+def write_figure(path: Path, content: bytes) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(looks, "_content", lambda *_: content)
+        looks.save_figure(lambda: None, path)
+
+
+NAMED = {"page.html": lambda *given: write_file(*given, "--out"), "figure.svg": write_figure}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_full_disk_leaves_the_file_that_a_user_named(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    NAMED[name](path, b"old")
+    path.chmod(0o640)
+    with files_no_longer_than(4096), pytest.raises(StatetrackError) as caught:
+        NAMED[name](path, b"new" * 2000)
+    assert str(caught.value).endswith(f"{path}: cannot be written: {os.strerror(errno.EFBIG)}")
+    assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
+    NAMED[name](path, b"new")
+    assert path.read_bytes() == b"new" and path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_link_and_a_pipe_are_written_to_and_not_replaced(tmp_path: Path) -> None:
+    file, link, pipe = (tmp_path / name for name in ("file", "link", "pipe"))
+    link.symlink_to(file)
+    write_named_file(link, b"new")
+    assert link.is_symlink() and file.read_bytes() == b"new"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_named_file(pipe, b"new")
+    assert os.read(reader, 9) == b"new" and pipe.is_fifo()
+    os.close(reader)
 
 
 def test_rows_that_do_not_fit_on_the_disk_are_one_line_and_leave_the_rows_before(

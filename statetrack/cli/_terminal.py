@@ -32,7 +32,7 @@ from typing import Annotated, Any
 import typer
 
 from statetrack import __version__, evidence, report, runs, sources
-from statetrack.errors import SettingsError, StatetrackError
+from statetrack.errors import RunError, SettingsError, StatetrackError
 from statetrack.registry import tasks_folder
 from statetrack.text import visible
 
@@ -555,11 +555,10 @@ def write_document(
 def write_file(file: Path, content: str | bytes, option: str, then: str = "") -> None:
     """Write the content of a file; the error names the option, and says what to do then."""
     try:
-        file.write_bytes(content.encode() if isinstance(content, str) else content)
-    except OSError as problem:
-        raise StatetrackError(
-            f"{option} {file}: cannot be written: {problem.strerror}{then}"
-        ) from None
+        content = content.encode() if isinstance(content, str) else content
+        runs.write_named_file(file, content)
+    except RunError as problem:
+        raise StatetrackError(f"{option} {problem}{then}") from None
 
 
 def show_document(document: report.Document, form: str = "rich") -> None:

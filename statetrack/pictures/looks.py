@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from statetrack.errors import SettingsError, nearest
+from statetrack.errors import RunError, SettingsError, nearest
+from statetrack.runs import write_named_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -191,11 +192,10 @@ def save_figure(draw: Callable[[], Figure], path: Path, look: Look | None = None
     Raises `SettingsError` as `check_path`, and where the file cannot be written.
     """
     check_path(path)
-    content = _content(draw, path.suffix.lower(), path, look)
     try:
-        path.write_bytes(content)
-    except OSError as problem:
-        raise SettingsError(f"{path}: cannot be written: {problem.strerror}") from None
+        write_named_file(path, _content(draw, path.suffix.lower(), path, look))
+    except RunError as problem:
+        raise SettingsError(str(problem)) from None
 
 
 def _content(draw: Callable[[], Figure], ending: str, path: Path, look: Look | None) -> bytes:

@@ -22,6 +22,7 @@ from .disk import cannot_be_written as cannot_be_written
 from .disk import is_folder as is_folder
 from .disk import read_lines as read_lines
 from .disk import write_file as write_file
+from .disk import write_named_file as write_named_file
 from .environment import instruction_sets as instruction_sets
 from .environment import processor_name as processor_name
 from .facts import Algebras as Algebras

@@ -112,17 +112,36 @@ def read_lines(path: Path, longest: int = LONGEST_ROW) -> Iterator[bytes]:
         raise RunError(f"{path}: cannot be read: {reason_of(problem)}") from None
 
 
-def write_file(path: Path, content: bytes) -> None:
+def write_named_file(path: Path, content: bytes) -> None:
+    """Write a file that a user named, by `write_file` with the mode of the one that is there.
+
+    A pipe, a device, what a symbolic link names, and a file in a folder that takes no new one are
+    written to as they are.
+    """
+    there = is_file(path) and not path.is_symlink()
+    replaceable = os.access(path, os.W_OK) if there else not os.path.lexists(path)
+    if replaceable and os.access(path.parent, os.W_OK):
+        write_file(path, content, mode=path.stat().st_mode & 0o777 if there else None)
+        return
+    try:
+        path.write_bytes(content)
+    except OSError as problem:
+        raise cannot_be_written(path, problem) from None
+
+
+def write_file(path: Path, content: bytes, *, mode: int | None = None) -> None:
     """Write a file under a temporary name and rename it, so that the old or the new one exists.
 
-    It has the mode that the umask gives. The new file is on the disk before it takes the name,
-    and the name before this returns: a loss of power leaves a whole file too. Where it fails,
-    nothing is left beside the old file.
+    It has the mode that the umask gives, unless one is given. The new file is on the disk before
+    it takes the name, and the name before this returns: a loss of power leaves a whole file too.
+    Where it fails, nothing is left beside the old file.
     """
     beside = path.with_name(temporary_name(path.name))
     try:
         try:
             with beside.open("xb") as file:
+                if mode is not None:
+                    beside.chmod(mode)
                 file.write(content)
                 file.flush()
                 _synchronise(file.fileno())
