@@ -16,7 +16,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 
 import pytest
@@ -25,7 +25,7 @@ from statetrack.errors import RunError, SettingsError
 from statetrack.sweep import EXECUTORS, Failed
 from statetrack.sweep.executors import slurm as slurm_module
 from statetrack.sweep.executors._shared import Shared, Watched
-from statetrack.sweep.executors.local import Local, SaidOnce
+from statetrack.sweep.executors.local import Local, SaidOnce, _deaf_to_signals
 from statetrack.sweep.executors.ray import Ray
 from statetrack.sweep.executors.slurm import Slurm, _Task
 from tests.scripted_work import Scripted, points_named
@@ -67,6 +67,17 @@ def test_workers_of_this_machine_are_forked_from_one_process_that_has_imported_t
     points = points_named(tmp_path, "says one", "says another")
     one, another = Local(jobs=2).map(Scripted(tmp_path), points, never)
     assert one.error == another.error == f"{begun} True 1"
+
+
+def test_signals_are_held_back_where_python_begins_its_tracker_of_resources(monkeypatch):
+    tracker = resource_tracker.ResourceTracker()
+    monkeypatch.setattr(resource_tracker, "ensure_running", tracker.ensure_running)
+    with _deaf_to_signals():
+        tracker.ensure_running()  # as the server of workers does when it begins
+        held = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    tracker._stop()
+    assert {signal.SIGINT, signal.SIGTERM} <= held
+    assert not {signal.SIGINT, signal.SIGTERM} & signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 def test_every_executor_is_found_by_its_name():

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any
 
@@ -169,6 +170,7 @@ def _deaf_to_signals() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
+    resource_tracker.ensure_running()  # which, begun later, would let the signals through again
     held = {signal.SIGINT, signal.SIGHUP, signal.SIGTERM}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
     try:
