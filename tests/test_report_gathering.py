@@ -15,8 +15,9 @@ import torch
 
 from statetrack import predicting
 from statetrack.cli import app
-from statetrack.errors import RunError, SettingsError
+from statetrack.errors import RunError, SettingsError, TaskError
 from statetrack.models import MODELS
+from statetrack.registry import tasks_folder
 from statetrack.report import (
     Entry,
     Placeable,
@@ -29,7 +30,7 @@ from statetrack.report.entries import common_length, horizon_of_entry
 from statetrack.report.gathering import gather_runs
 from statetrack.runs import Experiment, Run, make_replica, settings_hash, train_command, write_error
 from statetrack.runs import run as run_module
-from statetrack.sweep import SWEEP_FILE, Suite, points_of
+from statetrack.sweep import SWEEP_FILE, Suite, kept_result, points_of
 from statetrack.sweep.results import HORIZON_SEED
 from statetrack.sweep.suite import PublishedTable
 from statetrack.sweep.work import run_point
@@ -302,6 +303,44 @@ def test_a_point_that_was_run_otherwise_than_the_suite_says_has_a_note(suite_fol
         "measured otherwise than the suite says: samples 20, not 21",
         "trained otherwise than the suite says: steps 4, not 900",
     )
+
+
+@pytest.fixture
+def on_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    """A suite of one point that is measured, on a task's file in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(tasks_folder() / "parity.yaml", "mine.yaml")
+    changed = {"models": {"ours": "bilinear"}, "tasks": {"mine": "mine.yaml"}}
+    suite = SUITE.model_copy(update=changed)
+    (point,) = points_of(suite, Path("out"), {})
+    run_point(suite, point)
+    return suite
+
+
+def test_a_task_that_changed_since_has_a_note(on_a_file):
+    assert gather_suite(on_a_file, "out").entries[0].notes == ()
+    file = Path("mine.yaml")
+    file.write_text(file.read_text(encoding="utf-8").replace("version: 1", "version: 2"))
+    notes = gather_suite(on_a_file, "out").entries[0].notes
+    assert notes == (
+        "trained on another task than the suite's now (version 1 of mine.yaml there and 2 here)",
+    )
+
+
+def test_a_suite_is_reported_with_the_tasks_of_its_runs_where_their_files_are_gone(on_a_file):
+    (before,) = gather_suite(on_a_file, "out").entries
+    Path("mine.yaml").unlink()
+    assert gather_suite(on_a_file, "out").entries == (before,)
+    (point,) = points_of(on_a_file, Path("out"), {}, to_train=False)
+    assert kept_result(on_a_file, point) is not None
+    for missing in (
+        lambda: points_of(on_a_file, Path("out"), {}),
+        lambda: point.trainable.words_of(),
+    ):
+        with pytest.raises(TaskError, match=r"mine\.yaml: cannot be read"):
+            missing()
+    with pytest.raises(TaskError, match=r"mine\.yaml: cannot be read"):
+        gather_suite(on_a_file, "elsewhere")
 
 
 def with_lengths(*lengths: int) -> Entry:

@@ -36,7 +36,7 @@ from statetrack.runs import (
     settings_hash,
     train_command,
 )
-from statetrack.spec import current_name, load_task
+from statetrack.spec import Task, current_name, load_task
 from statetrack.sweep import (
     BUDGETS,
     MOST_TABLE_LENGTHS,
@@ -53,6 +53,7 @@ from statetrack.sweep import (
     folder_of,
     load_suite,
     points_of,
+    task_difference,
 )
 
 
@@ -196,12 +197,14 @@ def _shown_lengths(suite: Suite, entries: Sequence[Entry]) -> tuple[int, ...]:
 class _Read:
     """An entry, and what it was made from, where that could be read.
 
-    `result` is what a suite measured, at the length and of the words that it says now.
+    `result` is what a suite measured, at the length and of the words that it says now, and `task`
+    the run's own copy.
     """
 
     entry: Entry
     experiment: Experiment | None
     result: PointResult | None = None
+    task: Task | None = None
 
 
 class _Reading:
@@ -210,6 +213,7 @@ class _Reading:
     def __init__(self) -> None:
         self._algebras = Algebras()
         self._sizes: dict[object, tuple[int | None, int | None]] = {}
+        self._tasks: dict[str, Task] = {}
 
     def run(self, path: Path, suite: Suite | None = None) -> _Read:
         """The entry of a run folder, whose place in the table is still to be found.
@@ -242,21 +246,33 @@ class _Reading:
             entry = replace(entry, state=state, error=why)
         if not entry.model:
             entry = replace(entry, model=wanted.model, task=wanted.data.task)
-        if read.experiment is not None:
-            said = _otherwise(entry.settings, wanted.values(), "trained")
+        result = read.result
+        if read.task is not None:
+            said = _otherwise(entry.settings, point.settings, "trained")
+            if difference := task_difference(read.task, self._task_of(wanted), wanted):
+                result = None
+                said.append(f"trained on another task than the suite's now ({difference})")
             entry = replace(entry, notes=(*entry.notes, *said))
-        return _Read(entry, read.experiment or wanted, read.result)
+        return _Read(entry, read.experiment or wanted, result)
 
     def _of(self, run: RunFacts, suite: Suite | None) -> _Read:
         parameters, dimensions = (run.environment.get(n, "") for n in ("parameters", "dimensions"))
         if not isinstance(parameters, int) or not isinstance(dimensions, int | None):
             parameters, dimensions = self._size_of(run)
         entry = Entry.of(run, parameters, dimensions)
-        return _Read(entry, run.experiment) if suite is None else _measured(entry, run, suite)
+        read = _Read(entry, run.experiment) if suite is None else _measured(entry, run, suite)
+        return replace(read, task=run.task)
+
+    def _task_of(self, experiment: Experiment) -> Task:
+        """The task that an experiment has now."""
+        name = experiment.data.task
+        if name not in self._tasks:
+            self._tasks[name] = load_task(name)
+        return self._tasks[name]
 
     def _waiting(self, point: Point, experiment: Experiment) -> Entry:
         """The entry of a point that has no run yet."""
-        config, task = experiment.values(), load_task(experiment.data.task)
+        config, task = experiment.values(), self._task_of(experiment)
         try:
             prediction = predict(self._algebras.of(task), experiment.model_settings)
         except TaskError:

@@ -54,7 +54,8 @@ class Point:
     """One model with settings on one task, trained as one population; the place of its run.
 
     `axes` are the settings that the suite varies, `plugins` the user's files that are loaded for
-    it. It has plain values only, so that it can be sent to a worker process.
+    it. `task_copy` is the task's file in a run, where that of the suite cannot be read and the
+    point is only read. It has plain values only, so that it can be sent to a worker process.
     """
 
     row: str
@@ -64,6 +65,7 @@ class Point:
     path: Path
     plugins: tuple[Path, ...]
     axes: Mapping[str, Any] = field(default_factory=dict)
+    task_copy: Path | None = None
 
     @property
     def name(self) -> str:
@@ -77,18 +79,24 @@ class Point:
     @cached_property
     def experiment(self) -> Experiment:
         """The experiment that the values make, to be read: torch is not imported for it."""
-        return self._made(to_build=False)
+        copy = {} if self.task_copy is None else {"task": str(self.task_copy)}
+        return self._made(self.values | copy, to_build=False)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What `experiment` holds as plain values, with the task's name in the suite."""
+        return self.experiment.values() | {"task": str(self.values["task"])}
 
     @property
     def trainable(self) -> Experiment:
         """The experiment that the values make, of which a model can be built."""
-        return self._made(to_build=True)
+        return self._made(self.values, to_build=True)
 
-    def _made(self, *, to_build: bool) -> Experiment:
+    def _made(self, values: Mapping[str, Any], *, to_build: bool) -> Experiment:
         for plugin in self.plugins:
             load_given(plugin)
         where = f"suite row '{self.row}'"
-        return Experiment.from_values(self.values, where, protocol=self.protocol, to_build=to_build)
+        return Experiment.from_values(values, where, protocol=self.protocol, to_build=to_build)
 
 
 def points_of(
@@ -97,7 +105,8 @@ def points_of(
     """Every point of a suite, its settings checked, column by column.
 
     Without `to_train`, it is not checked that their models can be built, and torch is not imported:
-    for points that are only read.
+    for points that are only read. A task whose file cannot be read is then that of a run of its
+    column, which has a copy.
 
     A setting has the first of these values that is given: `overrides`, the cell's, the column's,
     the axis's, the row's, the suite's. Raises `StatetrackError` for a point that could not be
@@ -110,8 +119,9 @@ def points_of(
     for column, given in described.items():
         if "task" not in given:
             raise SettingsError(f"suite column '{column}': 'task' is missing")
+        folder = out / columns[column]
         try:
-            task = load_task(given["task"])
+            task, copy = _task_of(given["task"], None if to_train else folder)
             task.source.check_length(longest)
         except StatetrackError as problem:
             if column == given["task"]:
@@ -122,14 +132,25 @@ def points_of(
                 raise SettingsError(f"suite row '{row}': 'model' is missing")
             cell = suite.cells.get(column, {}).get(own.model, {})
             values = {**suite.settings, **own.settings, **given, **cell, **overrides}
-            path = out / columns[column] / rows[row]
-            point = Point(row, column, values, suite.protocol, path, loaded_plugins(), own.axes)
+            path, plugins = folder / rows[row], loaded_plugins()
+            point = Point(row, column, values, suite.protocol, path, plugins, own.axes, copy)
             if to_train:
                 require_trainable(point, task)
             else:
                 _ = point.experiment  # which raises where its settings are wrong
             points.append(point)
     return points
+
+
+def _task_of(name: str, column: Path | None) -> tuple[Task, Path | None]:
+    """A task by its name, and the file of a run in this column that it is read from, if it is."""
+    try:
+        return load_task(name), None
+    except StatetrackError:
+        for copy in sorted(column.glob(f"*/{files.TASK.name}")) if column else ():
+            with suppress(StatetrackError):
+                return load_task(str(files.TASK.require(copy.parent))), copy
+        raise
 
 
 def require_trainable(point: Point, task: Task | None = None) -> None:
@@ -391,14 +412,14 @@ def refuse_another(folder: RunFolder, point: Point) -> Task:
     found = wanted.defaults | folder.read(files.CONFIG)
     if "task" in found:
         found["task"] = current_name(str(found["task"]))
-    asked = wanted.values() | {"task": current_name(wanted.data.task)}
+    asked = point.settings | {"task": current_name(point.settings["task"])}
     names = [name for name in dict.fromkeys([*asked, *found]) if found.get(name) != asked.get(name)]
     if found != asked:
         shown = [f"{name} {found.get(name)} there and {asked.get(name)} here" for name in names[:3]]
         more = "; ..." if len(names) > 3 else ""
         raise _another(folder, f"a run with other settings ({'; '.join(shown)}{more})")
     task, now = load_task(str(files.TASK.require(folder.path))), load_task(wanted.data.task)
-    if difference := _difference(task, now, wanted):
+    if difference := task_difference(task, now, wanted):
         raise _another(folder, f"a run on another task ({difference})")
     return task
 
@@ -409,7 +430,7 @@ def _another(folder: RunFolder, what: str) -> AnotherRunError:
     )
 
 
-def _difference(kept: Task, now: Task, experiment: Experiment) -> str:
+def task_difference(kept: Task, now: Task, experiment: Experiment) -> str:
     """What training or testing on two tasks would differ in; nothing for titles and the like."""
     if kept.spec.version != now.spec.version:
         return f"version {kept.spec.version} of {now.name} there and {now.spec.version} here"
