@@ -62,7 +62,7 @@ def test_a_point_of_a_sweep_that_was_run_by_an_earlier_name_is_still_that_point(
         config = wanted.values() | {"task": name}
         return SimpleNamespace(path=tmp_path, task_file=file, read=lambda file: dict(config))
 
-    point = SimpleNamespace(experiment=wanted, settings=wanted.values())
+    point = SimpleNamespace(experiment=wanted, values=wanted.values(), settings=wanted.values())
     assert refuse_another(folder("d4"), point).name == "d4"
     with pytest.raises(AnotherRunError, match="task dyck-1-depth-2 there"):
         refuse_another(folder("d2"), point)

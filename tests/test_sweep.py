@@ -23,7 +23,7 @@ import yaml
 from statetrack.errors import RunError, SettingsError, StatetrackError
 from statetrack.evidence import Evidence, Failure, SearchBudget, Subject
 from statetrack.models import MODEL_FACTS
-from statetrack.report import TrainedPoint, training_lines, training_of
+from statetrack.report import TrainedPoint, gather_suite, training_lines, training_of
 from statetrack.report.formats.markdown import table_markdown
 from statetrack.report.suites import (
     cell_text,
@@ -1025,3 +1025,17 @@ def test_settings_that_an_older_run_does_not_name_have_the_defaults_of_their_fie
     (changed,) = points_of(suite, Path("out"), {"patience": 3})
     found = the_error_of(RunError, lambda: refuse_another(folder, changed))
     assert "holds a run with other settings (patience 0 there and 3 here)" in found
+
+
+def test_a_run_by_the_defaults_of_another_version_is_kept_by_naming_them(in_a_copy: Path) -> None:
+    (cell,) = points_of(suite_of(), Path("out"), {})
+    folder = RunFolder.open(in_a_copy)
+    folder.write(files.CONFIG, folder.read(files.CONFIG) | {"patience": 7})
+    folder.write(files.ENVIRONMENT, {**folder.read(files.ENVIRONMENT), "statetrack": "0.2.0"})
+    refused = the_error_of(RunError, lambda: refuse_another(folder, cell))
+    assert "of statetrack 0.2.0 with other settings (patience 7 there and 0 here)" in refused
+    assert "name those of the run in the suite to go on with it" in refused
+    (entry,) = gather_suite(suite_of(), Path("out")).entries
+    said = "trained by statetrack 0.2.0 otherwise than what are defaults now: patience 7, not 0"
+    assert said in entry.notes
+    assert refuse_another(folder, *points_of(suite_of(), Path("out"), {"patience": 7}))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from statetrack import __version__
 from statetrack.errors import RunError, SettingsError, StatetrackError, TaskError, nearest, setting
 from statetrack.predicting import predict
 from statetrack.report.entries import Entry, State, common_length, newest_lengths
@@ -248,7 +249,7 @@ class _Reading:
             entry = replace(entry, model=wanted.model, task=wanted.data.task)
         result = read.result
         if read.task is not None:
-            said = _otherwise(entry.settings, point.settings, "trained")
+            said = _trained_otherwise(entry, point)
             if difference := task_difference(read.task, self._task_of(wanted), wanted):
                 result = None
                 said.append(f"trained on another task than the suite's now ({difference})")
@@ -332,7 +333,7 @@ def _measured(entry: Entry, run: RunFacts, suite: Suite) -> _Read:
         ),
         evidence=tuple(kinds.values()),
         searched=dict(result.searched),
-        notes=tuple(_otherwise(vars(result.measured), vars(wanted), "measured")),
+        notes=tuple(_otherwise(vars(result.measured), vars(wanted), f"measured {OTHERWISE}")),
     )
     same = replace(result.measured, **{name: getattr(wanted, name) for name in NOT_COMPARED})
     return _Read(measured, run.experiment, result if same == wanted else None)
@@ -394,17 +395,35 @@ def _far_rows(run: RunFacts, result: PointResult) -> tuple[EvaluationRow, ...]:
     return last_of_each(sorted(reversed(found), key=lambda row: row.sequences))
 
 
-def _otherwise(found: Mapping[str, Any], wanted: Mapping[str, Any], what: str) -> list[str]:
-    """A note that names the values which differ; none where none does."""
+OTHERWISE = "otherwise than the suite says"
+
+
+def _trained_otherwise(entry: Entry, point: Point) -> list[str]:
+    """A note on the settings that differ, which may be the defaults of another version."""
+    names = _differing(entry.settings, point.settings)
+    if entry.version == __version__ or any(name in point.values for name in names):
+        return _otherwise(entry.settings, point.settings, f"trained {OTHERWISE}")
+    what = f"trained by statetrack {entry.version} otherwise than what are defaults now"
+    return _otherwise(entry.settings, point.settings, what)
+
+
+def _differing(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """The names of values that differ and have an effect."""
     names = [name for name in dict.fromkeys([*wanted, *found]) if name not in WITHOUT_EFFECT]
     differing = [name for name in names if found.get(name) != wanted.get(name)]
     if current_name(str(found.get("task"))) == current_name(str(wanted.get("task"))):
         differing = [name for name in differing if name != "task"]
+    return differing
+
+
+def _otherwise(found: Mapping[str, Any], wanted: Mapping[str, Any], what: str) -> list[str]:
+    """A note that names the values which differ; none where none does."""
+    differing = _differing(found, wanted)
     if not differing:
         return []
     shown = [f"{name} {found.get(name)}, not {wanted.get(name)}" for name in differing[:3]]
     more = "; ..." if len(differing) > 3 else ""
-    return [f"{what} otherwise than the suite says: {'; '.join(shown)}{more}"]
+    return [f"{what}: {'; '.join(shown)}{more}"]
 
 
 def _training(entries: Sequence[Entry], experiments: Sequence[Experiment | None]) -> str:

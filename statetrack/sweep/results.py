@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from statetrack import __version__
 from statetrack.errors import RunError, SettingsError, StatetrackError, TaskError, setting
 from statetrack.evidence import (
     Bracket,
@@ -417,16 +418,25 @@ def refuse_another(folder: RunFolder, point: Point) -> Task:
     if found != asked:
         shown = [f"{name} {found.get(name)} there and {asked.get(name)} here" for name in names[:3]]
         more = "; ..." if len(names) > 3 else ""
-        raise _another(folder, f"a run with other settings ({'; '.join(shown)}{more})")
+        what = f"other settings ({'; '.join(shown)}{more})"
+        version = folder.read(files.ENVIRONMENT).get("statetrack")
+        if version != __version__ and not any(name in point.values for name in names):
+            raise _another(
+                folder,
+                f"a run of statetrack {version} with {what}, none of which the suite names",
+                "name those of the run in the suite to go on with it, ",
+            )
+        raise _another(folder, f"a run with {what}")
     task, now = load_task(str(files.TASK.require(folder.path))), load_task(wanted.data.task)
     if difference := task_difference(task, now, wanted):
         raise _another(folder, f"a run on another task ({difference})")
     return task
 
 
-def _another(folder: RunFolder, what: str) -> AnotherRunError:
+def _another(folder: RunFolder, what: str, advice: str = "") -> AnotherRunError:
     return AnotherRunError(
-        f"{folder.path}: holds {what}: choose another {setting('out')}, or delete that folder"
+        f"{folder.path}: holds {what}: {advice}choose another {setting('out')}, or delete that "
+        "folder"
     )
 
 
