@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from rich.console import Console
 
+from statetrack import fit, load_task, make_model
 from statetrack.cli.app import run as command
 from statetrack.errors import SettingsError
 from statetrack.report import estimates_lines, estimates_table
@@ -25,7 +27,9 @@ from statetrack.sweep import (
     points_of,
 )
 from statetrack.sweep.estimating import _Cost
-from statetrack.sweep.work import run_point
+from statetrack.sweep.executors import Failed
+from statetrack.sweep.work import Work, run_point
+from statetrack.training import memory
 
 SUITE = Suite(
     title="Points to be estimated",
@@ -168,7 +172,7 @@ def mutated(**settings: object) -> Suite:
     [
         {"model": "bilinear", "hidden": 100_000},
         {"batch_size": 10**6, "train_length": "2-500"},
-        {"validation_words": 10**7},
+        {"validation_words": 10**7, "train_length": "2-100"},
     ],
     ids=["weights", "batch", "validation"],
 )
@@ -176,7 +180,7 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_built(
     settings, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("statetrack.models._construction.free_memory", lambda device: 16 * 10**9)
-    monkeypatch.setattr("statetrack.sweep.estimating.free_memory", lambda device: 16 * 10**9)
+    monkeypatch.setattr("statetrack.training.memory.free_memory", lambda device: 16 * 10**9)
     monkeypatch.setattr("statetrack.sweep.estimating._timed", never)
     suite = mutated(**settings)
     points = points_of(suite, tmp_path / "runs", {})
@@ -193,7 +197,7 @@ def never(*given: object) -> None:
 
 def test_of_a_large_step_a_part_is_timed_and_scaled(tmp_path, monkeypatch):
     """Neither the words of the whole batch nor its replicas are ever made."""
-    monkeypatch.setattr("statetrack.sweep.estimating.free_memory", lambda device: 64 * 10**9)
+    monkeypatch.setattr("statetrack.training.memory.free_memory", lambda device: 64 * 10**9)
     suite = mutated(batch_size=10**5, validation_words=10**5)
     timed = []
     real = estimating._timed
@@ -216,7 +220,7 @@ def test_of_a_large_step_a_part_is_timed_and_scaled(tmp_path, monkeypatch):
 
 
 def test_what_is_timed_keeps_little_whatever_the_model_keeps(tmp_path, monkeypatch):
-    monkeypatch.setattr("statetrack.sweep.estimating.free_memory", lambda device: 64 * 10**9)
+    monkeypatch.setattr("statetrack.training.memory.free_memory", lambda device: 64 * 10**9)
     timed = []
     real = estimating._timed
 
@@ -362,3 +366,43 @@ def test_a_dry_run_prints_the_points_and_their_time_and_makes_nothing(
     (point,) = json.loads(capsys.readouterr().out)["points"]
     assert point["steps"] == 4 and point["weights"] > 0
     assert not list(tmp_path.iterdir())
+
+
+def test_training_that_does_not_fit_is_refused_before_a_replica_or_a_folder_is_made(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("statetrack.training.memory.free_memory", lambda device: 16 * 10**9)
+    monkeypatch.setattr("statetrack.runs.run.Population", never)
+    large = {"steps": 1, "batch_size": 10**6}
+    with pytest.raises(SettingsError, match="a step of 10,000 replicas on 1,000,000 words of up"):
+        Run.start(model="lstm", task="parity", seeds=10_000, **large)
+    with pytest.raises(SettingsError, match="a step of 1 replica on 1,000,000 words of up to 200"):
+        Run.start(model="transformer", task="parity", train_length="200", **large)
+    assert not any(tmp_path.iterdir())
+    with pytest.raises(SettingsError, match="out of memory: a step of 1 replica"):
+        fit(make_model("lstm", "parity"), "parity", train_length="200", batch_size=10**6)
+    point = points_of(mutated(**large, seeds=100), tmp_path / "runs", {})[0]
+    failed = Work(SUITE)(point, lambda: False)
+    assert isinstance(failed, Failed) and failed.error.startswith("out of memory: a step of")
+    assert not point.path.exists()
+
+
+@pytest.mark.parametrize("model", ["bilinear-cp", "lstm", "transformer", "mamba"])
+def test_what_a_step_keeps_is_counted_at_most(model):
+    """The numbers saved for gradients of a batch, without what takes memory besides."""
+    network, task = make_model(model, "s3"), load_task("s3")
+    own = {weight.untyped_storage()._cdata for weight in network.parameters()}
+    kept: dict[int, tuple[torch.Tensor, int]] = {}
+
+    def keep(value: torch.Tensor) -> torch.Tensor:
+        storage = value.untyped_storage()
+        if storage._cdata not in own:
+            kept[storage._cdata] = value, storage.nbytes()
+        return value
+
+    symbols = task.sample(30, length=20).to_torch().symbols
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda value: value):
+        network(symbols)
+    counted = memory.kept_by_symbol(lambda: make_model(model, "s3"))
+    assert 0 < memory.SURELY * counted * symbols.numel() < sum(size for _, size in kept.values())

@@ -66,14 +66,15 @@ def make_model(
 
 def check_memory(
     make: Callable[[], nn.Module], num_replicas: int, copies: int, device: torch.device
-) -> None:
-    """Raise `SettingsError` where so many copies of the weights do not fit into a device's memory.
+) -> int:
+    """The numbers of one replica's weights and buffers; 0 where it is not known.
 
-    `make` builds one replica. One that cannot be built without values is not checked.
+    `make` builds one replica; it is not known of one that cannot be built without values. Raises
+    `SettingsError` where so many copies of all do not fit into a device's memory.
     """
     model = with_shapes(make)
     if model is None:
-        return
+        return 0
     number = sum(weight.numel() for weight in (*model.parameters(), *model.buffers()))
     size = sum(weight.nbytes for weight in (*model.parameters(), *model.buffers()))
     free = free_memory(device)
@@ -86,6 +87,7 @@ def check_memory(
             f"{_gigabytes(free)} are free: make the model smaller, or train fewer "
             f"{setting('seeds')} or {setting('lrs')}"
         )
+    return number
 
 
 def with_shapes(make: Callable[[], ModuleT]) -> ModuleT | None:

@@ -66,6 +66,7 @@ from statetrack.training import (
     Trainer,
     Words,
     check_logits,
+    require_memory,
 )
 
 
@@ -719,11 +720,12 @@ def prepare(
         model = make_replica(experiment, task)
         return model if start is None else started(model, start, experiment)
 
+    words = words or TaskWords(task, experiment.data, experiment.training)
+    require_memory(make, words, device)
     population = Population(make, experiment.replicas, device)
     check_logits(population.model, task, device)
     population.check_together(min(LONGEST, task.source.longest_word))
     set_threads(experiment.training.threads, sum(v.numel() for v in population.parameters.values()))
-    words = words or TaskWords(task, experiment.data, experiment.training)
     return Prepared(population, *words.on(device))
 
 

@@ -28,13 +28,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from statetrack.audit import MOST_SYMBOLS
-from statetrack.errors import RunError, SettingsError, setting
+from statetrack.errors import RunError, SettingsError
 from statetrack.evaluation import scored, stream_of
-from statetrack.models import TRAINING, check_memory, free_memory, with_shapes, without_values
+from statetrack.models import SequenceModel, with_shapes
 from statetrack.ops import choose_device
 from statetrack.runs import (
     Experiment,
@@ -55,7 +54,14 @@ from statetrack.sweep.results import (
     other_words,
 )
 from statetrack.sweep.suite import Suite
-from statetrack.training import BLOCK, TaskWords, Trainer
+from statetrack.training import (
+    BLOCK,
+    LEAST_KEPT,
+    TaskWords,
+    Trainer,
+    kept_by_symbol,
+    require_memory,
+)
 
 BUDGET = 30.0
 """Seconds for all measurements together."""
@@ -101,15 +107,6 @@ LONGEST_DRAWN = 2**14
 
 FEW_SAMPLES = 1_000
 """The words that are drawn of a fixed training set at most."""
-
-LEAST_KEPT = 10_000
-"""Bytes: where so many for every symbol, or the weights, would fit, it is not counted how many."""
-
-TRACED = (8, 16)
-"""The lengths of the two words of which it is counted what a model keeps for its gradients."""
-
-BYTES_OF_A_SYMBOL = 3
-"""What a position of training words takes at least: a symbol, a label, and whether it is asked."""
 
 Clock = Callable[[], float]
 
@@ -347,41 +344,17 @@ class _Work:
         """About the bytes that are kept of so many symbols; 0 where they are surely few."""
         if self.symbols * max(LEAST_KEPT, 4 * self.about.weights) <= MOST_KEPT:
             return 0.0
-        return self.symbols * (max(self.kept_by_symbol) or float(LEAST_KEPT))
-
-    @cached_property
-    def kept_by_symbol(self) -> tuple[float, float]:
-        """As `_kept_by_symbol` has it, which takes a while."""
-        return _kept_by_symbol(self.experiment, self.task)
+        return self.symbols * (kept_by_symbol(self._make) or float(LEAST_KEPT))
 
     def require_memory(self) -> None:
-        """Raise `SettingsError` where training surely needs more memory than is free.
-
-        That are the weights, the words of a block of steps, and what one step keeps for its
-        gradients. The last is counted on two short words, and grows with their length at least.
-        """
-        experiment, task, replicas = self.experiment, self.task, self.about.replicas
-        device = choose_device(experiment.training.device)
+        """Raise `SettingsError` where training surely needs more memory than is free."""
+        device = choose_device(self.experiment.training.device)
+        words = TaskWords(self.task, self.experiment.data, self.experiment.training)
         with _named(self.about):
-            check_memory(lambda: make_replica(experiment, task), replicas, TRAINING, device)
-        steps = min(BLOCK, experiment.training.steps)
-        seeds, words = experiment.training.seeds, experiment.training.batch_size
-        symbols = words * self.shape.longest
-        needed: float = steps * seeds * symbols * BYTES_OF_A_SYMBOL
-        free = free_memory(device)
-        validated = experiment.training.validation_words * self.shape.longest
-        each = max(LEAST_KEPT, 4 * self.about.weights)
-        if free is not None and replicas * max(symbols, validated) * each > free - needed:
-            kept, largest = self.kept_by_symbol
-            needed += replicas * max(symbols * kept, validated * largest)
-        if free is not None and needed > free:
-            raise SettingsError(
-                f"{self.about.row} on {self.about.column}: out of memory: a step of {replicas:,} "
-                f"replicas on {words:,} words of up to {self.shape.longest:,} symbols, or their "
-                f"validation, takes at least {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are "
-                f"free: lower {setting('batch_size')}, {setting('validation_words')}, "
-                f"{setting('train_length')}, {setting('seeds')} or the size of the model"
-            )
+            require_memory(self._make, words, device)
+
+    def _make(self) -> SequenceModel:
+        return make_replica(self.experiment, self.task)
 
     def part(self) -> _Work:
         """The same with fewer words and replicas, of which a step computes `MOST_COMPUTED`.
@@ -493,35 +466,6 @@ def _named(point: Point | Estimate) -> Iterator[None]:
         yield
     except SettingsError as error:
         raise SettingsError(f"{point.row} on {point.column}: {error}") from None
-
-
-def _kept_by_symbol(experiment: Experiment, task: Task) -> tuple[float, float]:
-    """The bytes that one replica keeps for its gradients of every symbol, and the largest part.
-
-    At least so many; 0 and 0 where it is not known.
-    """
-    model = without_values(lambda: make_replica(experiment, task))
-    if model is None:
-        return 0.0, 0.0
-    own = {weight.untyped_storage()._cdata for weight in (*model.parameters(), *model.buffers())}
-    counted: list[np.ndarray] = []
-    for length in TRACED:
-        kept: list[torch.Tensor] = []
-
-        def keep(value: torch.Tensor, kept: list[torch.Tensor] = kept) -> torch.Tensor:
-            kept.append(value)
-            return value
-
-        try:
-            with torch.autograd.graph.saved_tensors_hooks(keep, lambda value: value):
-                logits = model(torch.zeros((1, length), dtype=torch.long, device="meta"))
-        except (RuntimeError, NotImplementedError, TypeError, ValueError):
-            return 0.0, 0.0  # it needs values
-        storages = [value.untyped_storage() for value in (*kept, logits)]
-        sizes = {each._cdata: each.nbytes() for each in storages if each._cdata not in own}
-        counted.append(np.array([sum(sizes.values()), max(sizes.values(), default=0)]))
-    each = np.maximum(0, (counted[1] - counted[0]) / (TRACED[1] - TRACED[0]))
-    return float(each[0]), float(each[1])
 
 
 def _measured(suite: Suite, work: _Work, seconds: float) -> _Cost:

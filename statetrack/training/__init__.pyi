@@ -12,6 +12,9 @@ from .losses import answers_of as answers_of
 from .losses import loss_kind as loss_kind
 from .losses import require_smoothing as require_smoothing
 from .losses import words_right as words_right
+from .memory import LEAST_KEPT as LEAST_KEPT
+from .memory import kept_by_symbol as kept_by_symbol
+from .memory import require_memory as require_memory
 from .optimisers import OptimiserKind as OptimiserKind
 from .optimisers import step_of as step_of
 from .optimisers import without_compiler as without_compiler

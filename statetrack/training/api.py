@@ -21,6 +21,7 @@ from statetrack.settings import build
 from statetrack.spec import Task, load_task
 from statetrack.training.keywords import TrainingKeywords
 from statetrack.training.losses import require_smoothing
+from statetrack.training.memory import require_memory
 from statetrack.training.pending import Pending
 from statetrack.training.population import Population
 from statetrack.training.records import Record, replicas_of
@@ -66,9 +67,10 @@ def fit(model: nn.Module, task: Task | str | Path, **settings: Unpack[TrainingKe
     words, which have the training lengths. torch's global generator is seeded with `seed`.
 
     Raises `SettingsError` for what is no module, for a setting that does not exist, or that belongs
-    to a run (`statetrack.Run`), where the module does not read the task's symbols, and where the
-    logits are not [B, T, C]; warns where the module is not causal, and where training diverged: the
-    module then has its initial weights again.
+    Raises `SettingsError` for what is no module, for a setting that does not exist, or that belongs
+    to a run (`statetrack.Run`), where the words surely need more memory than is free, where the
+    module does not read the task's symbols, and where the logits are not [B, T, C]; warns where the
+    module is not causal, and where training diverged: it then has its initial weights again.
     """
     trainer, items = _begun(model, task, dict(settings), "fit")
     records = tuple(items)
@@ -126,6 +128,7 @@ def _begun(
         )
     device = choose_device(training.device) if "device" in settings else parameters[0].device
     drawn = TaskWords(load_task(task), build(DataSettings, words, where), training)
+    require_memory(lambda: model, drawn, device)
     check_logits(model.to(device), drawn.task, device)
     population = Population(lambda: model, replicas_of([training.seed], training.lrs), device)
     trainer = Trainer(population, *drawn.on(device), training, device)
