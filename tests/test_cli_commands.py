@@ -12,12 +12,16 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from statetrack.cli._terminal import say_warnings
+from statetrack.cli._warnings import warn_of_trained_lengths
 from statetrack.cli.app import run
 from statetrack.runs import Run, RunFolder, files
+from statetrack.sources import LengthDistribution
 from statetrack.training import Record
 from tests.faults.processes import run_in_child
 
@@ -288,6 +292,14 @@ def test_eval_says_where_test_words_may_have_been_trained_on(
     assert [line.split("the test")[0] for line in warned["10"]] == ["warning: at length 10 "]
     (line,) = warned["5-11:1"]
     assert "at 6 lengths from 5 to 10" in line and "up to 10 symbols" in line
+
+
+def test_lengths_in_warnings_are_written_as_in_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    rows: list[Any] = [SimpleNamespace(length=length) for length in (1000, 2000)]
+    warn_of_trained_lengths(rows, LengthDistribution.parse("2-2000"))
+    say_warnings()
+    said = capsys.readouterr().err
+    assert "at 2 lengths from 1,000 to 2,000 " in said and "up to 2,000 symbols" in said
 
 
 def test_a_machine_of_ones_own_goes_through_all_three_commands(

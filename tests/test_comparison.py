@@ -498,6 +498,24 @@ def test_broken_and_unfinished_runs_are_lines_and_never_left_out(capsys):
         (line,) = [line for line in printed.out.splitlines() if line.startswith(f"runs/{name}:")]
         assert "cannot be read" in line
     assert printed.out.splitlines()[-1] == "8 runs: 1 agree, 1 unfinished, 6 cannot be read"
+    (warned,) = printed.err.splitlines()
+    assert warned.startswith("warning: 6 of 8 runs cannot be read: runs/whole-")
+
+
+@pytest.mark.parametrize("command", [["compare"], ["report"], ["report", "--out", "table.tex"]])
+def test_where_no_run_can_be_read_it_is_an_error_and_no_file_is_written(command, capsys):
+    for name in "ab":
+        Path(f"runs/{name}").mkdir(parents=True)
+        Path(f"runs/{name}/config.yaml").touch()
+    assert run([*command, "runs"]) == 1
+    printed = capsys.readouterr()
+    assert not printed.out and not Path("table.tex").exists()
+    (line,) = printed.err.splitlines()
+    assert line.startswith("error: runs/a/config.yaml: ")
+    assert line.endswith("(and 1 more cannot be read)")
+    make_run("whole", *CAN, RIGHT)
+    assert run([*command, "runs"]) == 0
+    assert "warning: 2 of 3 runs cannot be read: runs/a/config" in capsys.readouterr().err
 
 
 def test_runs_are_found_at_any_depth_and_each_once():

@@ -8,11 +8,12 @@ counts what is said of several runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from statetrack import algebra, audit, report, runs, sources, spec
 from statetrack.cli._terminal import warn
+from statetrack.errors import RunError
 
 if TYPE_CHECKING:
     from statetrack.scoring import Score
@@ -188,15 +189,30 @@ def warn_of_trained_lengths(
     """One line where test words are not longer than those of training."""
     lengths = sorted({row.length for row in rows if row.length <= trained.longest})
     if lengths:
-        where = f"at length {lengths[0]}"
+        where = f"at length {lengths[0]:,}"
         if len(lengths) > 1:
-            where = f"at {len(lengths)} lengths from {lengths[0]} to {lengths[-1]}"
+            where = f"at {len(lengths)} lengths from {lengths[0]:,} to {lengths[-1]:,}"
         warn(
             f"{where} the test words may have been trained on: training has words of "
-            f"up to {trained.longest} symbols",
+            f"up to {trained.longest:,} symbols",
             of,
             "some test words may have been trained on, since they are not longer",
         )
+
+
+def warn_of_unreadable(runs: Mapping[str, str], number: int) -> None:
+    """One line where some of so many runs could not be read; `runs` has why, by path.
+
+    Raises `RunError` where none could be.
+    """
+    if not runs:
+        return
+    path, why = next(iter(runs.items()))
+    told = why if path in why else f"{path}: {why}"
+    if len(runs) == number:
+        others = f" (and {number - 1:,} more cannot be read)" if number > 1 else ""
+        raise RunError(told + others)
+    warn(f"{len(runs):,} of {number:,} runs cannot be read: {told}{', ...' * (len(runs) > 1)}")
 
 
 def warn_of_short_training_words(task: spec.Task, words: spec.WordSpec) -> None:

@@ -16,6 +16,7 @@ from rich.text import Text
 from statetrack import report
 from statetrack.cli import _terminal as terminal
 from statetrack.cli import options
+from statetrack.cli._warnings import warn_of_unreadable
 from statetrack.evidence import length_text
 from statetrack.models import MODEL_FACTS
 from statetrack.report import (
@@ -123,6 +124,12 @@ def command(
     )
 
     found = compare(find_run_folders(runs or [Path("runs")]))
+    unread = {
+        str(one.run): one.reason if one.outcome == "broken" else _why_unreadable(one)
+        for one in found
+        if not one.readable
+    }
+    warn_of_unreadable(unread, len(found))
     if file is not None:
         terminal.write_document(_document(found), file)
     elif as_json:
@@ -181,7 +188,11 @@ def _verdict(outcome: Judged) -> str:
 
 
 def _unreadable(one: Comparison) -> str:
-    return ": ".join(filter(None, [str(one.run), _verdict(one.outcome), one.reason, one.advice]))
+    return f"{one.run}: {_why_unreadable(one)}"
+
+
+def _why_unreadable(one: Comparison) -> str:
+    return ": ".join(filter(None, [_verdict(one.outcome), one.reason, one.advice]))
 
 
 def _table(runs: Sequence[Comparison]) -> Table:

@@ -9,6 +9,7 @@ import typer
 
 from statetrack.cli import _terminal as terminal
 from statetrack.cli import options
+from statetrack.cli._warnings import warn_of_unreadable
 from statetrack.errors import SettingsError
 from statetrack.report import FORMATS, format_of
 
@@ -143,7 +144,11 @@ def command(
         raise SettingsError("--format parquet: is not text: name a file with --out")
     if file is not None:
         terminal.require_replaceable(file, force=force)
-    found = wanted.document(make_report(*(runs or []), folder=folder, budget=budget))
+    made = make_report(*(runs or []), folder=folder, budget=budget)
+    unread = {str(each.run): each.error for each in made.entries if each.state == "failed"}
+    if made.suite is None:
+        warn_of_unreadable(unread, len(made.entries))
+    found = wanted.document(made)
     if file is None:
         terminal.show_document(found, form)
     else:
