@@ -485,6 +485,20 @@ def test_a_full_disk_does_not_hide_the_table_of_a_suite(capsys: pytest.CaptureFi
         (["train", "--lrs", "1e-3,1e-3"], "twice"),
         (["train", "--device", "tpu"], "cuda:INDEX"),
         (["train", "--robust-size", "0.1"], "--robust-size is that of robust training: say which"),
+        (["train", "--robust-start", "0.9"], "--robust-start is that of robust training: say"),
+        (
+            ["train", "--robust", "spectral", "--freeze", "recurrence"],
+            "--robust spectral trains operators, which --freeze recurrence leaves as they are",
+        ),
+        (["train", "--robust", "spectral", "--model", "gru"], "--robust spectral is for linear"),
+        (
+            ["train", "--curriculum", "0.5", "--train-length", "10"],
+            "--curriculum 0.5 grows the longest length, and training has one alone, 10",
+        ),
+        (
+            ["train", "--kernel", "native", "--additive", "input"],
+            "--kernel native has no additive terms (--additive input): take --kernel auto or",
+        ),
         (["train", "--extended-at", "5,3"], "--extended-at: steps rise"),
         (["train", "--epsilon", "1", "--optimizer", "sgd"], "--epsilon is Adam's"),
         (["train", "--model", "hybrid", "--recurrent", "kda:mlp_kind=relu"], "--mlp-kind"),

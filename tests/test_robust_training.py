@@ -30,7 +30,6 @@ SMALL = {
     "validate_every": 4,
     "loss": "cross-entropy",
     "steps": 8,
-    "robust_start": 0.2,
     "device": "cpu",
 }
 KINDS = [
@@ -48,7 +47,8 @@ KINDS = [
 
 
 def experiment_of(**values):
-    return Experiment.from_values({**SMALL, **values}, "test")
+    start = {"robust_start": 0.2} if "robust" in values else {}
+    return Experiment.from_values({**SMALL, **start, **values}, "test")
 
 
 def trainer_of(**values):
@@ -130,6 +130,8 @@ def test_a_model_that_a_kind_is_not_for_is_refused_in_one_line(model, robust, sa
 def test_a_size_without_a_kind_is_refused():
     with pytest.raises(SettingsError, match="robust_size is that of robust training"):
         TrainSettings(robust_size=0.2)
+    with pytest.raises(SettingsError, match="robust_start is that of robust training"):
+        TrainSettings(robust_start=0.9)
 
 
 def test_the_size_grows_from_0_and_is_whole_before_the_end():

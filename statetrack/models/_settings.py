@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args, get_origin
+from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, get_args, get_origin
+
+from pydantic import model_validator
 
 from statetrack.algebra import Diagonal, Gains, LinearRecurrence, Recurrence, Size
+from statetrack.errors import setting
 from statetrack.settings import Settings, option
 
 MOST_LAYERS: Final = 256
@@ -77,6 +80,14 @@ class LinearSettings(ModelSettings):
         "What computes the recurrence: torch; native, a compiled loop (CPU only, without additive "
         "terms); auto, which is native where that can run and is faster.",
     )
+
+    @model_validator(mode="after")
+    def _kernel_has_the_terms(self) -> Self:
+        if self.kernel == "native" and self.additive != "none":
+            kernel, additive = setting("kernel", "native"), setting("additive", self.additive)
+            auto, torch = setting("kernel", "auto"), setting("kernel", "torch")
+            raise ValueError(f"{kernel} has no additive terms ({additive}): take {auto} or {torch}")
+        return self
 
 
 class DiagonalSettings(LinearSettings):

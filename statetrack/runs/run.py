@@ -58,6 +58,7 @@ from statetrack.spec import Task, file_in, folder_name, load_task
 from statetrack.text import as_argument
 from statetrack.training import (
     LONGEST,
+    ROBUST,
     Pending,
     Population,
     Record,
@@ -725,7 +726,9 @@ def prepare(
     population = Population(make, experiment.replicas, device)
     check_logits(population.model, task, device)
     population.check_together(min(LONGEST, task.source.longest_word))
-    set_threads(experiment.training.threads, sum(v.numel() for v in population.parameters.values()))
+    training = experiment.training
+    ROBUST[training.robust](training, population.model)  # which refuses models that it is not for
+    set_threads(training.threads, sum(v.numel() for v in population.parameters.values()))
     return Prepared(population, *words.on(device))
 
 

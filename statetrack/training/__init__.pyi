@@ -29,6 +29,7 @@ from .records import replicas_of as replicas_of
 from .settings import LOSSES as LOSSES
 from .settings import OPTIMISERS as OPTIMISERS
 from .settings import PROTOCOLS as PROTOCOLS
+from .settings import ROBUST as ROBUST
 from .settings import SAME_SINCE as SAME_SINCE
 from .settings import DataSettings as DataSettings
 from .settings import Protocol as Protocol

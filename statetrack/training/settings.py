@@ -239,9 +239,11 @@ class TrainSettings(Settings):
 
     @model_validator(mode="after")
     def _size_is_of_a_kind(self) -> Self:
-        if self.robust == "none" and self.robust_size:
-            size, kind = setting("robust_size"), setting("robust")
-            raise ValueError(f"{size} is that of robust training: say which, by {kind}")
+        for name in ("robust_size", "robust_start"):
+            changed = getattr(self, name) != type(self).model_fields[name].default
+            if self.robust == "none" and changed:
+                given, kind = setting(name), setting("robust")
+                raise ValueError(f"{given} is that of robust training: say which, by {kind}")
         return self
 
     @field_validator("device")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from statetrack.data import BatchStream, fixed_words
+from statetrack.errors import SettingsError, setting
 from statetrack.sources import Batch, LengthDistribution, WordStream
 from statetrack.spec import OWN, Task, WordSpec
 from statetrack.training.settings import DataSettings, TrainSettings
@@ -91,8 +92,17 @@ class TaskWords:
         return self.spec.lengths
 
     def on(self, device: torch.device) -> tuple[SeedStreams, Words]:
-        """The training batches, and the validation words [G, B, T], of every seed."""
+        """The training batches, and the validation words [G, B, T], of every seed.
+
+        Raises `SettingsError` for a curriculum of one length, and as `fixed_words` does.
+        """
         training = self.training
+        if self.data.curriculum and self.lengths.num_lengths == 1:
+            raise SettingsError(
+                f"{setting('curriculum', self.data.curriculum)} grows the longest length, and "
+                f"training has one alone, {self.lengths}: leave it out, or give a range by "
+                f"{setting('train_length', f'1-{self.lengths}')}"
+            )
         seeds = range(training.seed, training.seed + training.seeds)
         pairs = [self.of_seed(seed) for seed in seeds]
         streams, held_out = [stream for stream, _ in pairs], [words for _, words in pairs]

@@ -32,11 +32,16 @@ class Spectral(Robust):
     default_size = 1.0
 
     def check(self, model: nn.Module) -> None:
-        """The model has to have one operator for each symbol."""
+        """The model has to have one operator for each symbol, which is trained."""
         if not isinstance(model, LinearModel):
             raise SettingsError(
                 f"{setting('robust', 'spectral')} is for linear models with an operator for each "
                 f"symbol, and {type(model).__name__} has none"
+            )
+        if self.settings.freeze == "recurrence":
+            raise SettingsError(
+                f"{setting('robust', 'spectral')} trains operators, which "
+                f"{setting('freeze', 'recurrence')} leaves as they are: leave out one of them"
             )
 
     def train(
