@@ -70,7 +70,8 @@ def load_plugin(path: Path | str, *, called: str = "") -> None:
     """
     here, path = called or setting("plugin", str(path)), Path(path)
     if not path.is_file():
-        raise SettingsError(f"{here}: there is no such file")
+        wrong = "is no file: name one in Python" if path.exists() else "there is no such file"
+        raise SettingsError(f"{here}: {wrong}")
     file = path.resolve()
     _load(file, here, _imports_from(file.parent))
 

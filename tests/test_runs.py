@@ -275,7 +275,9 @@ def test_a_new_run_never_takes_a_folder_with_anything_in_it(tmp_path: Path) -> N
     assert RunFolder.create(taken, {}).path == taken
     (taken / "notes.txt").write_text("mine")
     assert "not empty" in the_error_of(lambda: RunFolder.create(taken, {}))
-    assert "not empty" in the_error_of(lambda: RunFolder.create(taken / "notes.txt", {}))
+    assert "is there, and no folder" in the_error_of(
+        lambda: RunFolder.create(taken / "notes.txt", {})
+    )
     assert (taken / "notes.txt").read_text() == "mine"
 
 

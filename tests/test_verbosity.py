@@ -138,7 +138,9 @@ def test_a_warning_of_several_runs_is_one_line_that_counts_them(command, capsys)
             warnings.warn(StatetrackWarning("its plugin changed", f"runs/{number}"), stacklevel=1)
         for _ in range(4):
             terminal.warn("no locks here")
-        terminal.warn("0.9 is low", "runs/a", "other")
+        for _ in range(2):  # of a file that was read twice
+            terminal.warn("0.9 is low", "runs/a", "other")
+            warnings.warn(StatetrackWarning("its plugin changed", "runs/3"), stacklevel=1)
 
     command(act)
     assert app.run(["dial"]) == 0

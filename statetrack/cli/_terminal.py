@@ -107,8 +107,13 @@ def _say(line: str) -> None:
 
 
 def say_warnings() -> None:
-    """Print on standard error what was warned of since the last call, each warning once."""
-    for common, found in _WARNINGS.items():
+    """Print on standard error what was warned of since the last call, each warning once.
+
+    What is said again of the same thing counts once: a file may be read several times.
+    """
+    for common, every in _WARNINGS.items():
+        found = [*dict.fromkeys(each for each in every if each[0])]
+        found += [each for each in every if not each[0]]
         names = dict.fromkeys(of for of, _ in found if of)
         if len(names) > 1:
             some = ", ".join([*names][:MOST_WARNED]) + (", ..." if len(names) > MOST_WARNED else "")

@@ -209,6 +209,9 @@ def _put_back(folder: Path) -> None:
 def _refuse_if_taken(folder: Path, *, force: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise DatasetError(f"{folder}: is a file: choose another folder")
+    above = next(each for each in folder.absolute().parents if each.exists())
+    if not above.is_dir():
+        raise DatasetError(f"{folder}: {above} is a file: choose another folder")
     if folder.exists() and any(folder.iterdir()):
         if not force:
             raise DatasetError(

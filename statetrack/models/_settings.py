@@ -53,14 +53,14 @@ class ModelSettings(Settings):
 class NetworkSettings(ModelSettings):
     """Settings of the networks of saturating units."""
 
-    hidden: int = option(64, "Width H of the hidden state.", min=1)
+    hidden: int = option(64, "Width H of the hidden state.", min=1, max=10**6)
     kernel: Literal["auto", "torch", "native"] = option("auto", ABOUT_KERNEL)
 
 
 class LinearSettings(ModelSettings):
     """Settings of every linear model."""
 
-    hidden: int = option(64, "Width H of the hidden state.", min=1)
+    hidden: int = option(64, "Width H of the hidden state.", min=1, max=10**6)
     embed_dim: int = option(
         0,
         "Width D of the learned symbol embeddings; 0 means one-hot symbols (D = V).",

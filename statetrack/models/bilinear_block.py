@@ -32,7 +32,9 @@ from statetrack.settings import option
 class BilinearBlockSettings(LinearSettings):
     """Settings of the block-diagonal bilinear RNN."""
 
-    hidden: int = option(60, "Width H of the hidden state, a multiple of the block size.", min=1)
+    hidden: int = option(
+        60, "Width H of the hidden state, a multiple of the block size.", min=1, max=10**6
+    )
     block_size: int = option(2, "Size b of each block.", min=1)
     gain: float = option(1.0, "Scale of the orthogonal blocks at the start.", above=0)
 

@@ -33,7 +33,7 @@ class BilinearRotationSettings(DiagonalSettings):
 
     gains = "unit"
 
-    hidden: int = option(64, "Width H of the hidden state: H / 2 planes.", min=2)
+    hidden: int = option(64, "Width H of the hidden state: H / 2 planes.", min=2, max=10**6)
 
 
 @MODELS.register("bilinear-rotation")

@@ -34,7 +34,9 @@ class DiagonalComplexSettings(DiagonalSettings):
 
     gains = "complex"
 
-    hidden: int = option(64, "Width H of the hidden state: H / 2 complex numbers.", min=2)
+    hidden: int = option(
+        64, "Width H of the hidden state: H / 2 complex numbers.", min=2, max=10**6
+    )
     radius: float = option(1.0, "Magnitude of the gains at the start.", above=0)
 
 

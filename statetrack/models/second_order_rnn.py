@@ -38,7 +38,7 @@ from statetrack.settings import option
 class SecondOrderRNNSettings(NetworkSettings):
     """Settings of the second-order RNN."""
 
-    hidden: int = option(16, "Width H of the hidden state.", min=1)
+    hidden: int = option(16, "Width H of the hidden state.", min=1, max=10**6)
 
     @property
     def recurrence(self) -> Saturating:

@@ -44,7 +44,7 @@ OPEN_GATE = 2.0
 class GatedRNNSettings(BlockSettings):
     """Settings of both gated RNNs."""
 
-    hidden: int = option(32, "Width H of the hidden state.", min=1)
+    hidden: int = option(32, "Width H of the hidden state.", min=1, max=10**6)
     gain: float = option(
         1.0, "Spectral radius, about, of the matrices at the start (before the gate).", above=0
     )

@@ -178,9 +178,8 @@ class RunFolder:
     def open(cls, path: Path) -> RunFolder:
         """An existing run folder."""
         if not is_folder(path):
-            raise RunError(
-                f"{path}: there is no such run folder; `statetrack list runs` shows them"
-            )
+            wrong = "is no folder" if path.exists() else "there is no such run folder"
+            raise RunError(f"{path}: {wrong}; `statetrack list runs` shows the runs")
         if not is_run(path):
             raise RunError(f"{path}: not a run folder (it has no config.yaml)")
         return cls(path)
@@ -552,7 +551,9 @@ def require_new(out: Path, *, force: bool = False) -> None:
 
 
 def _taken(path: Path) -> RunError:
-    """That a folder has something in it, and what to do."""
+    """That a folder has something in it, or is none, and what to do."""
+    if not is_folder(path):
+        return RunError(f"{path}: is there, and no folder: choose another {setting('out')}")
     unfinished = is_run(path) and not RunFolder(path).finished
     again = f"statetrack train --resume {as_argument(path)}"
     hint = f", or continue it with `{again}`" if unfinished else ""

@@ -70,6 +70,8 @@ def acceptor(pattern: str, alphabet: tuple[str, ...] | None) -> Acceptor:
     symbols = None if alphabet is None else _symbols(alphabet)
     tokens = read(pattern, symbols)
     if symbols is None:
+        if not any(token.kind == "symbol" for token in tokens):
+            _Builder(()).built(tokens)  # which refuses what is no pattern whatever the symbols
         symbols = _symbols(alphabet_of(tokens))
     delta, accepting = _smallest(*_determined(_Builder(symbols).built(tokens), len(symbols)))
     return Acceptor(delta, accepting, symbols)

@@ -532,10 +532,20 @@ def folder_of(suite: str, budget: str | None) -> Path:
 
 
 def load_suite(text: str) -> Suite:
-    """The suite of a registered name, of a path ending in `.yaml`, or of a sweep's folder."""
+    """The suite of a registered name, of a file's path, or of a sweep's folder.
+
+    A path ends in `.yaml` or `.yml`, or has a folder in it. Raises `StatetrackError` where there is
+    no such suite.
+    """
     if (Path(text) / SWEEP_FILE).is_file():
         from statetrack.runs import load_own_code  # of no use to a list of suites
 
         load_own_code(Path(text))
         return read_description(Path(text) / SWEEP_FILE)
-    return read_suite(Path(text)) if text.endswith(".yaml") else SUITES[text]
+    if text not in SUITES and Path(text).is_dir():
+        raise SettingsError(
+            f"{text}: is a folder, and holds no {SWEEP_FILE} of a sweep: give the name or the file "
+            "of a suite (`statetrack list suites`)"
+        )
+    is_file = text.endswith((".yaml", ".yml")) or Path(text).name != text
+    return read_suite(Path(text)) if is_file else SUITES[text]
