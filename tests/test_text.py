@@ -571,6 +571,7 @@ def test_what_older_versions_wrote_is_listed_without_harm(told, home, tmp_path, 
     document = yaml.safe_load((older / "task.yaml").read_text(encoding="utf-8"))
     harmful = yaml.safe_dump(document | {"title": hostile})
     (older / "task.yaml").write_text(harmful, encoding="utf-8")
+    shutil.copytree(home / "runs" / "[on]", older.parent / "other")
     told("compare", "runs")
 
 

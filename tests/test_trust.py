@@ -167,7 +167,7 @@ tasks: {runs: parity}
         ("train --config runs/theirs/config.yaml", 1),
         ("train --task runs/theirs/task.yaml --steps 1", 1),
         ("compare", 0),
-        ("compare runs/theirs --json", 0),
+        ("compare runs/theirs --json", 1),
         ("cite runs/theirs", 0),
         ("list runs", 0),
         ("list runs --json", 0),
