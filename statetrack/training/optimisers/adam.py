@@ -1,4 +1,4 @@
-"""Adam (Kingma & Ba 2014, arXiv:1412.6980), fused: 4 to 7 times faster on a CPU."""
+"""Adam (Kingma & Ba 2015, arXiv:1412.6980), fused: 4 to 7 times faster on a CPU."""
 
 from __future__ import annotations
 

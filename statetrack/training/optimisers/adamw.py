@@ -1,4 +1,4 @@
-"""AdamW: Adam with decoupled weight decay (Loshchilov & Hutter 2017, arXiv:1711.05101), fused."""
+"""AdamW: Adam with decoupled weight decay (Loshchilov & Hutter 2019, arXiv:1711.05101), fused."""
 
 from __future__ import annotations
 
