@@ -373,8 +373,9 @@ def test_accuracies_that_test_nothing_are_left_out():
 def test_the_summary_names_what_disagrees_and_else_how_near_it_came():
     wrong = trained(score("uniform", 500, 1.0), score("group", 500, 0.55), can="no")
     assert summary_lines([wrong])[1] == (
-        "the one run of models that cannot is not right on all words: the best replica of them is "
-        "right after 0.550 of 500 group words of 500 symbols"
+        "the one run of models that cannot is not right on all words: the best replica of them on "
+        "the hardest words of its machine (inside a group, where it has one) is right after 0.550 "
+        "of 500 group words of 500 symbols"
     )
     right = trained(score("group", 500, 1.0), can="no", measured=TRACKS)
     assert summary_lines([right])[1] == "DISAGREES: lstm on Broker__first, trained on uniform words"

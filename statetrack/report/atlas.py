@@ -453,7 +453,8 @@ def summary_lines(rows: Sequence[TrainedRow]) -> list[str]:
         if tested:
             best = max(tested, key=lambda score: score.accuracy)
             line += (
-                f": the best replica of them is right after {share(best.accuracy, 3)} of "
+                f": the best replica of them on the hardest words of its machine (inside a group, "
+                f"where it has one) is right after {share(best.accuracy, 3)} of "
                 f"{best.sequences:,} {best.words} words of {best.length:,} symbols"
             )
         lines.append(line)
