@@ -3,10 +3,10 @@
 These arguments carry most of the rules; docs/proofs.md has them in full.
 
 *Averaging.* Let a linear model track a group, let all products of its operators be bounded, and
-let its readout be right by a margin. Averaging over the products that represent the identity of the
-group makes it a representation of the group, with blocks and rank(I - A(x)) no larger. So a bound
-on the representations of the group is a bound on every such model, and a representation that meets
-the bound is a construction.
+let its readout be right by a margin. Averaging over limits of products that represent the identity
+of the group makes it a representation of the group, with blocks and rank(I - A(x)) no larger. So a
+bound on the representations of the group is a bound on every such model, and a representation that
+meets the bound is a construction.
 
 *Commuting.* If all operators commute, two words with the same number of each symbol lead to the
 same state.
