@@ -26,7 +26,9 @@ from statetrack.sweep import (
     Suite,
     compare_published,
     counts,
+    departures_from_paper,
 )
+from statetrack.training import PROTOCOLS
 
 LENGTH = 500
 CHANCE = 0.2
@@ -216,6 +218,18 @@ def test_fewer_words_than_the_papers_are_never_100_percent_of_them() -> None:
     assert found.why.endswith("it saw 99 % of the paper's training words")
 
 
+def test_words_that_the_paper_does_not_count_are_no_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(vars(PROTOCOLS["bilinear-paper"]), "unknown", ("steps",))
+    suite = suite_of(minutes={"steps": 200_000})
+    unfinished = compared(suite, replace(result_of(0.2), steps=200_000), trained=learned(0.62))
+    assert unfinished.verdict == "not comparable"
+    assert unfinished.why.endswith("; how many words the paper trained on is not known")
+    finished = compared(suite_of(), result_of(0.2))
+    assert finished.verdict == "differs" and "training words" not in finished.why
+    assert "lrs" in departures_from_paper(suite, [point_of(suite)])
+    assert "steps" not in departures_from_paper(suite, [point_of(suite)])
+
+
 def test_a_failure_with_as_many_words_as_the_paper_agrees_with_its_failure() -> None:
     suite = suite_of(values={"LSTM": {"mod 5": 0.0}}, minutes={"steps": 100_000})
     result = replace(result_of(0.2), steps=100_000)
@@ -363,7 +377,8 @@ def test_a_test_at_another_length_than_the_papers_measures_nothing() -> None:
 def test_the_mean_over_lengths_is_that_of_the_replicas_that_the_table_says() -> None:
     result = result_of(0.6, 1.0, 0.2, others=[row_of(a, r, 300) for r, a in enumerate([1, 1, 0.2])])
     for of, measured in [("selected", 0.8), ("best", 1.0), ("median", 0.8), ("mean", 2 / 3)]:
-        suite = suite_of(of=of, measure="accuracy", lengths=[300, 500], within=1.0)
+        three = {"seeds": 3}
+        suite = suite_of(minutes=three, of=of, measure="accuracy", lengths=[300, 500], within=1.0)
         found = compared(suite, result)
         assert found.measured == pytest.approx(measured), of
         assert ("best of all replicas" in found.why) == (of == "best")
@@ -371,13 +386,29 @@ def test_the_mean_over_lengths_is_that_of_the_replicas_that_the_table_says() -> 
 
 def test_a_replica_that_diverged_counts_as_nothing_right() -> None:
     result = replace(result_of(1.0, 1.0), replicas=4)
-    mean = compared(suite_of(of="mean", measure="accuracy"), result, trained=learned(1, 1, 1, 1))
-    assert mean.measured == 0.5
+    suite = suite_of(minutes={"seeds": 4}, of="mean", measure="accuracy")
+    assert compared(suite, result, trained=learned(1, 1, 1, 1)).measured == 0.5
+
+
+def test_median_and_mean_are_of_the_seeds_at_the_selected_learning_rate() -> None:
+    """Two learning rates of three seeds each; the third at the selected one diverged."""
+    at_both_rates = [row_of(1.0, 0), row_of(0.9, 1)]
+    at_both_rates += [replace(row_of(0.2, replica), lr=0.001) for replica in (3, 4, 5)]
+    result = replace(result_of(), replicas=6, rows=tuple(at_both_rates), selected=at_both_rates[0])
+    for of, measured in [("best", 1.0), ("median", 0.9), ("mean", 1.9 / 3)]:
+        suite = suite_of(
+            minutes={"seeds": 3, "lrs": [0.01, 0.001]}, of=of, measure="accuracy", within=0.3
+        )
+        found = compared(suite, result, trained=learned(1.0, 1.0, 1.0, 0.5, 0.5, 0.5))
+        assert found.measured == pytest.approx(measured), of
+        if of == "median":  # and what the others learned is not asked
+            assert found.verdict == "agrees"
 
 
 def test_prefixes_and_success_are_measures_of_their_own() -> None:
     result = result_of(1.0, 0.9)
-    assert compared(suite_of(measure="prefixes", of="mean"), result).measured == 0.95
+    mean = suite_of(minutes={"seeds": 2}, measure="prefixes", of="mean")
+    assert compared(mean, result).measured == 0.95
     success = compared(suite_of(measure="success"), result, trained=learned(1.0, 1.0))
     assert (success.measured, success.right, success.replicas) == (0.5, 1, 2)
 

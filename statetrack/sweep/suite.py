@@ -34,7 +34,8 @@ Trust = Literal["primary", "second-hand", "figure", "sentence"]
 a figure; in a sentence about many numbers together."""
 
 Of = Literal["selected", "best", "median", "mean"]
-"""Of which replicas: the one that validation selects, or a statistic over all of them."""
+"""Of which replicas: the one that validation selects; the best of all; or a statistic over those
+with the learning rate of the selected one."""
 
 BUDGETS = ("minutes", "hours", "paper")
 """The names of budgets, from the least to the most."""
@@ -66,7 +67,11 @@ class PublishedTable(Settings):
         "every position (`prefixes`); the longest length with an accuracy of `threshold` "
         "(`horizon`); the fraction of replicas right on every word (`success`).",
     )
-    of: Of = option("selected", "Of which of our replicas the number is compared.")
+    of: Of = option(
+        "selected",
+        "Of which of our replicas the number is compared: the `selected` one, the `best` of all, "
+        "or the `median` or `mean` of those with the learning rate of the selected one.",
+    )
     lengths: Lengths = option((), "The lengths whose mean it is; by default the suite's length.")
     lengths_from: int | None = option(
         None,

@@ -1,10 +1,11 @@
 """The verdict on each published number: whether what was measured agrees with it.
 
 A published number is compared with one measured statistic: the table's `measure` at the mean over
-its `lengths`, of the replicas that `of` says. Selection never looks at test words; `best` does,
-and is taken only where the paper reports its best run. Both are ranges: ours is what the test words
-leave open (95 % intervals; of a horizon also what lies between two tested lengths), the published
-one reaches `within` to both sides, or to where its source looked. In this order:
+its `lengths`, of the replicas that `of` says: the selected one, the best of all, or median and mean
+of those with the learning rate of the selected one. Selection never looks at test words; `best`
+does, and is taken only where the paper reports its best run. Both are ranges: ours is what the test
+words leave open (95 % intervals; of a horizon also what lies between two tested lengths), the
+published one reaches `within` to both sides, or to where its source looked. In this order:
 
 - *not comparable*, where nothing was measured: the point failed or was not run, all its replicas
   diverged, or the table's lengths were not tested;
@@ -53,6 +54,7 @@ from statetrack.scoring import (
 from statetrack.spec import current_name, load_task
 from statetrack.sweep.results import Done, Point, PointResult
 from statetrack.sweep.suite import TRAINED_BY, Measure, Of, PublishedTable, Suite, Trust
+from statetrack.training import PROTOCOLS
 
 Verdict = Literal["agrees", "differs", "impossible", "not comparable"]
 
@@ -208,6 +210,12 @@ def papers_experiment(suite: Suite, point: Point) -> Experiment | None:
     return Experiment.from_values(values, point.name, protocol=protocol, to_build=False)
 
 
+def papers_unknown(suite: Suite) -> tuple[str, ...]:
+    """The settings of the paper's protocol that the paper does not give: values are taken there."""
+    protocol = (suite.paper or suite.whole).protocol
+    return PROTOCOLS[protocol].unknown if protocol else ()
+
+
 _LABELS = {"every": "after every symbol", "last": "after the last symbol only"}
 
 
@@ -240,15 +248,17 @@ def departures_from_paper(suite: Suite, points: Sequence[Point]) -> str:
     """Every setting in which any point is trained otherwise than its paper does, with both values.
 
     It is computed from the settings; empty where nothing differs, or the paper's are not known.
+    Settings that the protocol names as unknown are left out.
     """
     found: dict[str, tuple[list[str], list[str]]] = {}
+    out = {*_ABOUT_THE_MACHINE, *papers_unknown(suite)}
     for point in points:
         paper = papers_experiment(suite, point)
         if paper is None:
             continue
         here, there = point.experiment.values(), paper.values()
         for name in {**here, **there}:
-            if name in _ABOUT_THE_MACHINE or here.get(name) == there.get(name):
+            if name in out or here.get(name) == there.get(name):
                 continue
             for texts, values in zip(found.setdefault(name, ([], [])), (here, there), strict=True):
                 text = _shown(values[name]) if name in values else "none"
@@ -343,7 +353,9 @@ class _Beside:
         alike, apart = measured.inside(self._agreeing), measured.apart(self._agreeing)
         if alike and (theorem := self._theorem(ours, paper)):
             return "impossible", theorem
-        share = _share_of_words(result.steps, ours, paper)
+        share = None
+        if paper is not None and "steps" not in papers_unknown(self.suite):
+            share = _share_of_words(result.steps, ours, paper)
         if unfinished := self._unfinished(result, measured, share):
             return "not comparable", unfinished
         if not (alike or apart):
@@ -449,8 +461,9 @@ class _Beside:
     ) -> _Range | None:
         """The table's statistic of a number that each replica has; None where nothing was scored.
 
-        A replica that diverged counts as 0. The statistic of the least and of the greatest values
-        is the range.
+        Median and mean are of the replicas with the learning rate of the selected one, as a source
+        reports them of seeds at the rate that it chose. A replica that diverged counts as 0. The
+        statistic of the least and of the greatest values is the range.
         """
         if self.table.measure == "success":
             if result.measured.length not in self.lengths:
@@ -464,7 +477,7 @@ class _Beside:
             return None if chosen is None else value_of(result, chosen.replica)
         trained = {row.replica for row in result.every_row}
         values = []
-        for replica in range(result.replicas):
+        for replica in self._counted(result):
             value = value_of(result, replica) if replica in trained else _Range(0.0, 0.0, 0.0)
             if value is None or any(map(math.isnan, value)):
                 return None
@@ -472,6 +485,15 @@ class _Beside:
         return _Range(
             *(getattr(ReplicaSpread.of(each), self.table.of) for each in zip(*values, strict=True))
         )
+
+    def _counted(self, result: PointResult) -> Iterable[int]:
+        """The replicas that `of` is about, by number; all where none was selected."""
+        assert self.point is not None
+        replicas, chosen = self.point.experiment.replicas, result.selected
+        if self.table.of == "best" or chosen is None:
+            return range(result.replicas)
+        rate = replicas[chosen.replica].lr
+        return [each for each in range(result.replicas) if replicas[each].lr == rate]
 
     def _measured_of(self, result: PointResult, replica: int) -> _Range | None:
         """The table's measure of one replica; None where a length was not tested."""
@@ -640,10 +662,8 @@ def _theorem(ours: Experiment, paper: Experiment | None) -> str:
     return mine.theorem if hopeless else ""
 
 
-def _share_of_words(steps: int, ours: Experiment, paper: Experiment | None) -> float | None:
-    """The training words of a replica as a share of the paper's; None where those are not known."""
-    if paper is None:
-        return None
+def _share_of_words(steps: int, ours: Experiment, paper: Experiment) -> float:
+    """The training words of a replica as a share of the paper's."""
     theirs = paper.training.steps * paper.training.batch_size
     return steps * ours.training.batch_size / theirs
 

@@ -18,7 +18,7 @@ from pydantic import Field, field_validator, model_validator
 
 from statetrack.errors import SettingsError, TaskError, setting
 from statetrack.registry import Registry, files_in, modules_in, tasks_folder
-from statetrack.settings import Line, NameIn, Settings, build, option, read_yaml
+from statetrack.settings import Line, Name, NameIn, Settings, build, option, read_yaml
 from statetrack.text import GREATEST_SEED
 
 LOSSES: Registry[Callable[[Any], Any]] = Registry(
@@ -260,12 +260,24 @@ class Protocol(Settings):
 
     `tasks/protocols/NAME.yaml` holds training settings for every model (`settings`), and model
     settings for those models that have them (`models`). `--protocol NAME` makes them defaults.
+    Of those under `unknown` the paper does not say the value: one is taken, and no verdict on a
+    published number, nor what departs from the paper, rests on it.
     """
 
     title: Line
     reference: Line
     settings: dict[str, Any] = Field(default_factory=dict)
     models: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    unknown: tuple[Name, ...] = ()
+
+    @model_validator(mode="after")
+    def _unknown_settings_have_values(self) -> Self:
+        if missing := [name for name in self.unknown if name not in self.settings]:
+            raise ValueError(
+                f"'unknown' names '{missing[0]}', which is not in 'settings': give it the value "
+                "that is taken"
+            )
+        return self
 
 
 def read_protocol(path: Path) -> Protocol:
