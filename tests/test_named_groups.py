@@ -61,6 +61,18 @@ def test_generators_generate_a_transitive_group_of_the_order_that_the_name_has(n
         assert load_task(f"point:group={name}").automaton.num_states == order == named.points
 
 
+def test_elements_of_more_than_256_points_are_multiplied_or_their_names_refused() -> None:
+    turns = load_task("word-problem:group=C257").automaton
+    assert sorted(turns.delta[:, 0].tolist()) == list(range(257))
+    assert turns.states[turns.delta[0, 0]].startswith("(1,2,3")
+    point = load_task("point:group=C257").automaton
+    assert (turns.delta == point.delta).all() and turns.symbols == point.symbols
+    for name, mend in (("C5^4", "is the same machine"), ("D257", "follows one point instead")):
+        with pytest.raises(TaskError, match=f"1,000 are the most: `point:.*` {mend}$") as refused:
+            load_task(f"word-problem:group={name}")
+        assert "\n" not in str(refused.value)
+
+
 @pytest.mark.parametrize("name", [*SIMPLE, *PROJECTIVE])
 def test_a_simple_group_gets_its_name_back(name: str) -> None:
     same = {"PSL(2,4)": "A5", "PSL(2,5)": "A5", "PSL(2,9)": "A6", "PSL(3,2)": "PSL(2,7)"}

@@ -184,20 +184,21 @@ def product_table(elements: Sequence[Permutation], inputs: Sequence[Permutation]
             f"{len(elements)} elements and {len(inputs)} symbols make more than "
             f"{MOST_TRANSITIONS} transitions: choose fewer generators"
         )
-    images = np.array(elements, np.uint8)  # [S, points]
+    images = np.array(elements, np.uint8 if len(elements[0]) <= 256 else ">u2")  # [S, points]
     keys = _keys(images)
     columns = [np.searchsorted(keys, _keys(images[:, list(element)])) for element in inputs]
     return np.stack(columns, axis=1)
 
 
-def _keys(images: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64] | npt.NDArray[np.bytes_]:
+def _keys(images: npt.NDArray[np.unsignedinteger]) -> npt.NDArray[np.uint64 | np.bytes_]:
     """A key for each row, ordered as the rows are: `[S]` from `[S, points]`.
 
     A number for up to 8 points, which is found faster, and a text of bytes for more.
     """
     num_points = images.shape[1]
     if num_points > 8:
-        return (np.ascontiguousarray(images) + 1).view(f"S{num_points}").ravel()
+        width = num_points * images.itemsize
+        return np.ascontiguousarray(images).view(f"S{width}").ravel()
     padded = np.zeros((len(images), 8), np.uint8)
     padded[:, :num_points] = images + 1
     return padded.view(">u8").ravel().astype(np.uint64)
