@@ -235,27 +235,28 @@ _KINDS = {
 }
 """What pydantic asks for, by the type of its error."""
 
-_UNION = re.compile(r"str|int|float|(list|dict)\[.*")
+_UNION = re.compile(r"str|int|float|(list|dict|literal)\[.*")
 """How pydantic calls a type of several, behind the place of the value that is of none."""
 
 
 def _first(errors: list[ErrorDetails]) -> ErrorDetails:
     """The first error; where a value is of none of several types, one error that names them.
 
-    A value whose parts are wrong is of the one type that has parts.
+    A value whose parts are wrong is of the one type that has parts, and one that is out of a type's
+    bounds is of that type.
     """
     first = errors[0]
     place = [*first["loc"][:-1]]
     alike = [error for error in errors if [*error["loc"][: len(place)]] == place]
     of_none = [error for error in alike if len(error["loc"]) == len(place) + 1]
-    kinds = [_KINDS.get(error["type"]) for error in of_none]
+    kinds = [error.get("ctx", {}).get("expected") or _KINDS.get(error["type"]) for error in of_none]
     if len(alike) < 2 or not all(_UNION.fullmatch(str(error["loc"][-1])) for error in of_none):
         return first
     if inside := [error for error in alike if len(error["loc"]) > len(place) + 1]:
         shorter = [(*place, *error["loc"][len(place) + 1 :]) for error in inside]
         return _first([{**e, "loc": loc} for e, loc in zip(inside, shorter, strict=True)])
     if None in kinds:
-        return first
+        return {**of_none[kinds.index(None)], "loc": (*place,)}
     wanted = " or ".join(str(each) for each in kinds)
     return {**first, "loc": (*place,), "type": "value_error", "msg": f"must be {wanted}"}
 

@@ -52,6 +52,9 @@ class TestArguments:
             ({"kind": "modular-addition", "m": True}, "'m': Input should be a valid integer"),
             ({"kind": "modular-addition", "m": 5.0}, "'m': Input should be a valid integer"),
             ({"kind": "modular-addition", "m": 1}, "'m': Input should be greater than or equal"),
+            ({"kind": "quaternion", "generators": 7}, "'generators': must be 'all' or a list"),
+            ({"kind": "quaternion", "generators": []}, "'generators': must have at least 1 part"),
+            ({"kind": "quaternion", "generators": [7]}, "'generators.0': Input should be a valid"),
         ],
     )
     def test_wrong_ones_are_refused_in_one_line(self, description, message):

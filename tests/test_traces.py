@@ -264,7 +264,11 @@ def test_traces_that_begin_alike_must_say_the_same(folder):
         ("t.csv", "symbols,outputs,count\na,x,-1\n", "line 2: 'count' must be a whole number"),
         ("t.csv", 'symbols\n"a', "t.csv, line 2: not CSV: unexpected end of data"),
         ("t.csv", "symbols\na\x00b", "t.csv, line 2: "),
+        ("t.csv", "symbols,count,count\na,1,1", "line 1: two columns are called 'count': "),
+        ("t.csv", "trace,symbol,count\n1,a,2\n2,a,1\n1,a,1", "line 4: 'count' is 1 here"),
+        ("t.csv", "trace,symbol,count\n1,a,0", "line 2: 'count' must be a whole number from 1"),
         ("t.jsonl", "\n", "t.jsonl: there are no traces in it"),
+        ("t.jsonl", '\n{"symbols": "a", "symbols": "b"}', "line 2: the key 'symbols' appears"),
         ("t.jsonl", "[1, 2]", 't.jsonl, line 1: write {"symbols": [...], "outputs": [...]}'),
         ("t.jsonl", "{", "t.jsonl, line 1: this is no JSON object"),
         ("t.jsonl", "[" * 100_000, "t.jsonl, line 1: this is no JSON object"),
@@ -339,6 +343,10 @@ def test_equal_traces_are_written_once_with_how_many_there_were(folder):
     task = load_task("twice.csv")
     assert set(task.spec.automaton["counts"]) == {2}
     assert len(task.spec.automaton["traces"]) == len(WORDS)
+    header, *steps = as_steps().splitlines()
+    rows = [f"{header},count", *(f"{step},2" for step in steps)]
+    (folder / "steps2.csv").write_text("\n".join(rows), encoding="utf-8")
+    assert golden_hash(load_task("steps2.csv")) == golden_hash(task)
 
 
 def test_what_the_machine_file_lacks_is_said(folder):

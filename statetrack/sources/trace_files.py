@@ -8,8 +8,8 @@
 A CSV file has the names of its columns in its first line: `symbols` for a trace in each row, names
 with spaces between them, or `trace` and `symbol` for a step in each row; rows of several traces may
 stand between each other. Other columns, such as a time, are passed over. A line of JSON is one
-trace. Outputs may be left out, everywhere. Where a row or a line is a whole trace, `count` says how
-often it was recorded.
+trace. Outputs may be left out, everywhere. `count` says how often a trace was recorded, in all rows
+of the trace.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, Final
 from statetrack.errors import TaskError
 from statetrack.sources.corpus import MOST_RECORDED, Trace
 from statetrack.sources.formats._automata import MOST_BYTES, names_of
-from statetrack.sources.formats._text import placed, read_text
+from statetrack.sources.formats._text import placed, read_text, shown, without_repetition
 from statetrack.text import shortened, visible
 
 ENDINGS: Final = (".csv", ".jsonl")
@@ -78,9 +78,11 @@ def _in_lines(text: str) -> Iterator[Trace]:
         if not line.strip():
             continue
         try:
-            content = json.loads(line)
+            content = json.loads(line, object_pairs_hook=without_repetition)
         except (ValueError, RecursionError):
             raise TaskError(f"line {number}: this is no JSON object") from None
+        except TaskError as wrong:
+            raise TaskError(f"line {number}: {wrong}") from None
         if not isinstance(content, dict) or "symbols" not in content:
             raise TaskError(f'line {number}: write {{"symbols": [...], "outputs": [...]}}')
         outputs = content.get("outputs")
@@ -101,8 +103,8 @@ def _texts(given: Any, what: str, line: int) -> Iterable[str]:
     for name in given:
         whole = isinstance(name, int) and not isinstance(name, bool) and abs(name) < 2**63
         if not (isinstance(name, str) or whole):
-            shown = visible(shortened(json.dumps(name)))
-            raise TaskError(f"line {line}: {what}: {shown} is neither text nor a whole number")
+            value = visible(shortened(json.dumps(name)))
+            raise TaskError(f"line {line}: {what}: {value} is neither text nor a whole number")
     return [str(name) for name in given]
 
 
@@ -118,6 +120,9 @@ def _in_rows(text: str) -> Iterator[Trace]:
     try:
         header = [cell.strip() for cell in next(rows, [])]
         columns = {name: place for place, name in enumerate(header)}
+        twice = [name for place, name in enumerate(header) if columns[name] != place]
+        if twice:
+            raise TaskError(f"line 1: two columns are called {shown(twice[0])}: name each once")
         if "symbols" in columns:
             for line, cells in _cells(rows, columns):
                 outputs = tuple(cells["outputs"].split()) if "outputs" in cells else None
@@ -146,11 +151,17 @@ def _cells(rows: Any, columns: dict[str, int]) -> Iterator[tuple[int, dict[str, 
 
 
 def _steps(rows: Any, columns: dict[str, int]) -> Iterator[Trace]:
-    found: dict[str, tuple[int, list[str], list[str]]] = {}
+    found: dict[str, tuple[int, int, list[str], list[str]]] = {}
     for line, cells in _cells(rows, columns):
-        _, symbols, outputs = found.setdefault(cells["trace"], (line, [], []))
+        times = _count(cells.get("count", 1), line)
+        first, said, symbols, outputs = found.setdefault(cells["trace"], (line, times, [], []))
+        if times != said:
+            raise TaskError(
+                f"line {line}: 'count' is {cells['count'].strip()} here and another number in line "
+                f"{first}, of the same trace: write one in all rows of a trace"
+            )
         symbols.append(cells["symbol"])
         outputs.append(cells.get("output", ""))
-    said = "output" in columns
-    for line, symbols, outputs in found.values():
-        yield Trace(tuple(symbols), tuple(outputs) if said else None, 1, line)
+    with_outputs = "output" in columns
+    for line, times, symbols, outputs in found.values():
+        yield Trace(tuple(symbols), tuple(outputs) if with_outputs else None, times, line)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from statetrack.errors import TaskError
 from statetrack.sources.automaton import Automaton
@@ -84,6 +84,16 @@ def rows(text: str) -> Iterator[tuple[int, str]]:
             raise problem(number, f"has {len(row):,} characters, and {LONGEST_LINE:,} are the most")
         if row:
             yield number, row
+
+
+def without_repetition(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """The keys and values of an object in JSON; raises `TaskError` for a key that stands twice."""
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise TaskError(f"the key {shown(twice)} appears twice in an object")
+    return content
 
 
 def number_in(text: str, line: int, what: str, most: int = 10**9) -> int:

@@ -15,14 +15,20 @@ event are refused, by their path.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from statetrack.errors import TaskError
 from statetrack.sources.automaton import Automaton
 from statetrack.sources.formats import MACHINE_FORMATS, MachineFormat
 from statetrack.sources.formats._charts import Chart, Reaction, encoded, machine_of
-from statetrack.sources.formats._text import MOST_EDGES, MachineText, problem, shown
+from statetrack.sources.formats._text import (
+    MOST_EDGES,
+    MachineText,
+    problem,
+    shown,
+    without_repetition,
+)
 
 MOST_DIGITS: Final = 300
 """The longest whole number."""
@@ -87,7 +93,7 @@ def _loaded(text: str) -> Any:
     try:
         return json.loads(
             text,
-            object_pairs_hook=_without_repetition,
+            object_pairs_hook=without_repetition,
             parse_constant=_no_number,
             parse_int=_whole_number,
         )
@@ -97,15 +103,6 @@ def _loaded(text: str) -> Any:
         raise TaskError("lists and objects stand too deep inside each other") from None
     except ValueError as error:
         raise TaskError(f"this is not JSON: {error}") from None
-
-
-def _without_repetition(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise TaskError(f"the key {shown(twice)} appears twice in an object")
-    return content
 
 
 def _whole_number(digits: str) -> int:
