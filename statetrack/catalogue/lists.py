@@ -282,6 +282,11 @@ _COMPARED: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
 }
 
+_YES_OR_NO: Mapping[str, bool] = {"yes": True, "true": True, "no": False, "false": False}
+
+_NULL = ("null", "-")
+"""What asks for a value that is not there: null with `--json`, and - in tables."""
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -297,23 +302,44 @@ class Condition:
         return self.key or self.value
 
     def holds(self, row: Row) -> bool:
-        """Whether a row fulfils it; what is not known fulfils none but `!=`.
+        """Whether a row fulfils it; what is not known fulfils none but `!=` and `=null`.
 
-        Raises `SettingsError` where a text is compared as a number.
+        Raises `SettingsError` where a text is compared as a number, and where a value is asked for
+        that a number, or a property of yes or no, never has.
         """
         if not self.key:
             return self._is_in(row)
         found = row.get(self.key)
         if self.sign in ("=", "!="):
-            return _is(found, self.value) == (self.sign == "=")
+            return self._is(found) == (self.sign == "=")
         if found is None:
             return False
         if isinstance(found, bool) or not isinstance(found, int | float):
-            raise SettingsError(
-                f"--filter {self.key}{self.sign}{self.value}: '{self.key}' is no number: "
-                "ask with = or !="
-            )
+            raise self._meaningless(f"'{self.key}' is no number: ask with = or !=")
         return _COMPARED[self.sign](found, float(self.value))
+
+    def _is(self, found: Any) -> bool:
+        """Whether a value of a row is what is asked for."""
+        value = self.value.lower()
+        if isinstance(found, list):
+            return value in ([str(each).lower() for each in found] or ["none"])
+        if found is None:  # of the algebra it is not known
+            return value in _NULL or (value == "none" and self.key not in ALGEBRA)
+        if not isinstance(found, int | float):
+            pattern = rf"(?<![\w-]){re.escape(value)}(?![\w-])"
+            return re.search(pattern, str(found), re.IGNORECASE) is not None
+        if value in ("none", *_NULL):
+            return False
+        if isinstance(found, bool):
+            if value not in _YES_OR_NO:
+                raise self._meaningless(f"'{self.key}' is yes or no")
+            return _YES_OR_NO[value] == found
+        if not _is_number(value):
+            raise self._meaningless(f"'{self.key}' is a number")
+        return found == float(value)
+
+    def _meaningless(self, why: str) -> SettingsError:
+        return SettingsError(f"--filter {self.key}{self.sign}{self.value}: {why}")
 
     def _is_in(self, row: Row) -> bool:
         """Whether the word is a property that holds or, where it is none, stands in a text."""
@@ -325,8 +351,8 @@ class Condition:
 def conditions_of(written: Iterable[str], keys: Sequence[str]) -> list[Condition]:
     """The conditions in some texts; `keys` are those that rows can have.
 
-    Raises `SettingsError` for a key that there is not, for a number that is none, and for a
-    quotation mark without its end.
+    Raises `SettingsError` for a key that there is not, for a sign or a number that is none, and for
+    a quotation mark without its end.
     """
     return [_condition(word, keys) for text in written for word in _words(text)]
 
@@ -352,6 +378,10 @@ def _condition(word: str, keys: Sequence[str]) -> Condition:
         )
     if not value:
         raise SettingsError(f"--filter {word}: a value is to stand behind the sign")
+    if value[0] in "=<>":
+        raise SettingsError(
+            f"--filter {word}: no value begins with {value[0]}: signs are =, !=, <, <=, > and >="
+        )
     if sign in _COMPARED and not _is_number(value):
         raise SettingsError(f"--filter {word}: '{value}' is no number")
     return Condition(value, key, sign)
@@ -362,20 +392,6 @@ def _is_number(text: str) -> bool:
         return math.isfinite(float(text))
     except ValueError:
         return False
-
-
-def _is(found: Any, value: str) -> bool:
-    """Whether a value of a row is what is asked for."""
-    if isinstance(found, list):
-        return any(str(each).lower() == value.lower() for each in found)
-    if found is None:
-        return value.lower() in ("none", "null", "-")
-    if isinstance(found, bool):
-        return value.lower() in (("yes", "true") if found else ("no", "false"))
-    if isinstance(found, int | float):
-        return _is_number(value) and found == float(value)
-    pattern = rf"(?<![\w-]){re.escape(value)}(?![\w-])"
-    return re.search(pattern, str(found), re.IGNORECASE) is not None
 
 
 def _texts(values: Iterable[Any]) -> Iterator[str]:
