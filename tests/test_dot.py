@@ -334,6 +334,11 @@ def test_two_transitions_with_one_symbol_are_refused_with_both_lines():
     assert same.num_states == 1
 
 
+def test_a_start_that_no_transition_leaves_is_refused_by_its_line():
+    message = refused(body('init [shape=point];\ninit -> a;\nb -> a [label="x"];'))
+    assert message == "line 4: no transition leaves the start, 'a': is another state the start?"
+
+
 def test_missing_transitions_lead_to_a_sink_or_stay_or_are_refused():
     mealy = body('a -> b [label="x/1"];\nb -> a [label="x/2"];\nb -> b [label="y/3"];')
     assert answers(machine(mealy), "x y y x y x") == ["1", "3", "3", "2", "missing", "missing"]

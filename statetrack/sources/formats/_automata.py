@@ -81,8 +81,8 @@ def automaton_of(machine: MachineText, missing: Missing = "sink") -> Automaton:
     reaches them: the automaton does not depend on the order of a file. Spaces in names become `_`,
     and where two names would be one, the second gets `~2` behind it.
 
-    Raises `TaskError`, with the line, for two transitions of one state with one symbol, and for
-    more states or transitions than the bounds of this module.
+    Raises `TaskError`, with the line, for two transitions of one state with one symbol, for a start
+    that no transition leaves, and for more states or transitions than the bounds of this module.
     """
     steps = _steps(machine)
     gaps = _gaps(machine, steps)
@@ -97,6 +97,12 @@ def automaton_of(machine: MachineText, missing: Missing = "sink") -> Automaton:
         )
     reached = _reached(machine.start, steps)
     symbols = names_of(sorted({symbol for state, symbol in steps if state in reached}))
+    if not symbols:
+        entering = [edge.line for edge in machine.edges if edge.target == machine.start]
+        raise problem(
+            [*entering, 1][0],
+            f"no transition leaves the start, {shown(machine.start)}: is another state the start?",
+        )
     text_of = {name: text for text, name in symbols.items()}
     ordered, outputs = in_order(text_of), machine.outputs
     sink = _Place(None, REJECTED if machine.noun == "acceptor" else None)
