@@ -76,6 +76,28 @@ def as_argument(path: Path | str) -> str:
     return shlex.quote(f"./{name}" if name.startswith("-") else name)
 
 
+def command_line(words: Iterable[str]) -> str:
+    r"""Words as one printable line that a shell reads as these words.
+
+    A word that does not print, such as one of two lines, is quoted as `$'...\n...'` (bash, zsh).
+    """
+    return " ".join(
+        shlex.quote(word) if word.isprintable() else _ansi_quoted(word) for word in words
+    )
+
+
+def _ansi_quoted(word: str) -> str:
+    def written(letter: str) -> str:
+        if letter in "\\'":
+            return f"\\{letter}"
+        if letter.isprintable():
+            return letter
+        # of a character above ASCII, \x would be a byte
+        return f"\\u{ord(letter):04x}" if 127 < ord(letter) < 256 else escape_of(letter)
+
+    return f"$'{''.join(map(written, word))}'"
+
+
 def is_plain_number(text: str) -> bool:
     """Whether a text is a number in ASCII digits: no `1_000`, no digits of other scripts."""
     return _NUMBER.fullmatch(text.strip(" ")) is not None

@@ -2,6 +2,9 @@
 
 import doctest
 import json
+import os
+import shutil
+import subprocess
 
 import pytest
 import yaml
@@ -51,6 +54,20 @@ def test_a_word_is_its_names_in_the_prompt_and_the_answer_its_last_label(tmp_pat
         assert line["text"] == f"word: {names}\nstate:"
         assert line["answer"] == task.format_labels(line["input"]).split()[-1]
         assert task.source.labels[line["choice"]] == line["answer"]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_a_prompt_of_several_lines_is_in_the_command_of_the_card(tmp_path, capsys):
+    prompt, out = "It's \\:\t{word}\nA\u0308\u00a0\u200b:", str(tmp_path / "s3")
+    gen("s3", "--samples", "5", "--test-length", "8", "--test-samples", "2", "--prompt", prompt,
+        "--out", out)  # fmt: skip
+    command = json.loads((tmp_path / "s3" / "card.json").read_text(encoding="utf-8"))["command"]
+    assert command.isprintable()
+    words = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {command}"],
+        capture_output=True, check=True, env=os.environ | {"LC_ALL": "C.UTF-8"},
+    ).stdout.decode().split("\0")  # fmt: skip
+    assert words[words.index("--prompt") + 1] == prompt
 
 
 def test_a_folder_is_read_again_as_the_words_that_were_written(tmp_path):

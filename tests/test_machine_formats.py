@@ -250,6 +250,10 @@ def test_named_vectors_are_the_symbols_and_named_bits_the_labels():
         ("0 a a 1\n.e\n1 a a 1\n", "line 3: '1 a a 1' stands behind the end, line 2"),
         ("0 a a 1\n0 a b 1\n", "line 2: state 'a' already has a transition for '0'"),
         ("0 a * 1\n", "line 1: every row leads to `*`"),
+        (
+            ".r b\n0 a b 1\n",
+            "line 2: no transition leaves the start, 'b': is another state the start?",
+        ),
         ("#@ symbol 0\n", "line 1: `#@` must be followed by"),
         ("#@ symbol 0 a\n#@ symbol 0 b\n", "line 2: '0' or 'b' has been named before"),
         ("#@ symbol 0 a\n1 a a 1\n", "line 2: no vector of '1' is named"),
@@ -559,6 +563,15 @@ def test_gen_writes_a_machine_that_is_a_task_at_once(form, tmp_path, monkeypatch
     assert command(["gen", "parity", "--format", form]) == 1
     assert "already there, and nothing is written over" in capsys.readouterr().err
     assert command(["gen", path, "--format", form, "--out", f"again{Path(path).suffix}"]) == 0
+
+
+def test_gen_writes_machines_of_several_tasks_into_a_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert command("gen parity s3 --format dot --out of/all".split()) == 0
+    assert sorted(path.name for path in Path("of/all").iterdir()) == ["parity.dot", "s3.dot"]
+    Path("taken").write_text("", encoding="utf-8")
+    assert command("gen parity s3 --format dot --out taken".split()) == 1
+    assert "taken: cannot be made: File exists: choose another" in capsys.readouterr().err
 
 
 def test_gen_of_a_machine_refuses_what_belongs_to_datasets(tmp_path, monkeypatch, capsys):

@@ -160,7 +160,7 @@ def test_score_prints_a_table_no_wider_than_the_terminal(folder, words, dataset,
 def test_score_of_last_answers_says_nothing_of_other_positions(folder, words, dataset, capsys):
     last = dataset.splits["test_len20"].labels[:, -1].tolist()
     lines = "".join(json.dumps({"answers": label}) + "\n" for label in last)
-    Path("test_len20.jsonl").write_text(lines, encoding="utf-8")
+    Path("test_len20.jsonl").write_text(lines, encoding="utf-8-sig")  # with a byte order mark
     assert run(["score", "test_len20.jsonl", "--data", str(words)]) == 0
     shown = capsys.readouterr().out
     assert "│ 1.00 │" in " ".join(shown.split()) and "symbols" not in shown

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +31,7 @@ from statetrack.errors import (
     setting,
 )
 from statetrack.settings import Settings, option
-from statetrack.text import GREATEST_SEED, visible
+from statetrack.text import GREATEST_SEED, command_line, visible
 
 MACHINE_NAMES = ", ".join(sources.MACHINE_FORMATS)
 
@@ -167,7 +166,11 @@ def gen_machines(
     format: Annotated[str, typer.Option(help=f"The format: {MACHINE_NAMES}.")] = "dot",
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The file; by default data/TASK.dot, by its format."),
+        typer.Option(
+            metavar="FILE",
+            help="The file, or for several tasks the folder of theirs; by default data/TASK.dot, "
+            "by its format.",
+        ),
     ] = None,
     force: options.Force = False,
     as_json: options.PrintJson = False,
@@ -192,13 +195,15 @@ def gen_machines(
     if not names:
         raise SettingsError(f"{written}: name a task, or several")
     loaded = [spec.load_task(name) for name in names]
-    if out is not None:
-        if len(loaded) > 1:
-            raise SettingsError(f"--out {out}: is one file: name one task")
+    folder = None
+    if out is not None and len(loaded) == 1:
         paths = [out]
         machine_format(out, format)
     else:
-        paths = [Path("data") / _file_name(task, format) for task in loaded]
+        folder = out or Path("data")
+        if sources.format_of(folder.name):
+            raise SettingsError(f"--out {out}: is one file: name one task, or a folder for several")
+        paths = [folder / _file_name(task, format) for task in loaded]
     for path in paths:
         if paths.count(path) > 1:
             raise DatasetError(f"{path}: two of the tasks would be written there: name each once")
@@ -210,8 +215,13 @@ def gen_machines(
                 "remove what is there first, or replace a machine by --force"
             )
     texts = [machine_text(task, format) for task in loaded]
-    if out is None:
-        Path("data").mkdir(exist_ok=True)
+    if folder is not None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise SettingsError(
+                f"{folder}: cannot be made: {problem.strerror}: choose another folder by --out"
+            ) from None
     for path, text in zip(paths, texts, strict=True):
         require_writable(path, "--out")
         write_file(path, text, "--out")
@@ -408,7 +418,7 @@ def _command(task: spec.Task, settings: GenSettings, request: data.Request) -> s
     words = [word for name, value in resolved.items() for word in (options.flag(name), str(value))]
     tests = sorted(set(request.test_lengths)) if request.num_test else []
     words += [word for length in tests for word in ("--test-length", str(length))]
-    return shlex.join(["statetrack", "gen", task.name, *words])
+    return command_line(["statetrack", "gen", task.name, *words])
 
 
 def _split_rows(card: dict[str, Any], folder: Path) -> Iterator[report.Line]:

@@ -9,6 +9,7 @@ N words, T time.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -132,6 +133,8 @@ def _read_lines(path: Path, words: Batch) -> NDArray[np.int64]:
     with path.open("rb") as file:
         for number in count():
             line = file.readline(longest_line + 1)
+            if number == 0:
+                line = line.removeprefix(BOM_UTF8)
             where = f"{path}, line {number + 1}"
             if bool(line) != (number < len(words)):
                 raise DatasetError(
