@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -847,13 +848,49 @@ def test_a_failure_without_a_run_is_kept_beside_its_folder(
     assert not Path("out/mine/signs.error.json").exists()
 
 
+MENDING = "; delete that file, and the point is evaluated again, not trained"
+
+
 def test_a_damaged_point_fails_and_is_not_overwritten(in_a_copy: Path) -> None:
     (in_a_copy / "cell.json").write_text("[")
     points = points_of(suite_of(), Path("out"), {})
     (failed,) = run_suite(suite_of(), points, LOCAL)
     assert isinstance(failed, Failed)
     assert failed.error.startswith(f"{in_a_copy}/cell.json: is damaged")
+    assert failed.error.endswith(
+        "; delete that file, and the point is evaluated again, not trained"
+    )
     assert (in_a_copy / "cell.json").read_text() == "["
+    (in_a_copy / "cell.json").unlink()
+    run_once(suite_of())  # which `never` trains
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"row": "lstm"},
+        {"column": "parity"},
+        {"replicas": 7},
+        {"steps": 11},
+        {"seconds": 0.25},
+        {"selected": None},
+        {"rows": []},
+        {"horizon": -1},
+    ],
+    ids=str,
+)
+def test_the_result_of_another_point_or_training_is_refused(
+    change: dict[str, Any], in_a_copy: Path
+) -> None:
+    file = in_a_copy / "cell.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    suite = suite_of()
+    (failed,) = run_suite(suite, points_of(suite, Path("out"), {}), LOCAL)
+    (entry,) = gather_suite(suite, "out").entries
+    assert isinstance(failed, Failed) and entry.state == "failed" and not entry.rows
+    for said in (failed.error, entry.error):
+        assert re.match(f"{in_a_copy}.{{1,2}}cell.json.* (is damaged|does not belong to)", said)
+        assert said.endswith(MENDING)
 
 
 def test_a_full_disk_ends_a_sweep_and_the_same_command_goes_on(

@@ -54,6 +54,7 @@ from statetrack.sweep import (
     folder_of,
     load_suite,
     points_of,
+    result_in,
     task_difference,
 )
 
@@ -216,24 +217,24 @@ class _Reading:
         self._sizes: dict[object, tuple[int | None, int | None]] = {}
         self._tasks: dict[str, Task] = {}
 
-    def run(self, path: Path, suite: Suite | None = None) -> _Read:
+    def run(self, path: Path, of: tuple[Suite, Point] | None = None) -> _Read:
         """The entry of a run folder, whose place in the table is still to be found.
 
-        With a suite, its scores are those that the suite measured.
+        With a suite and its point, its scores are those that the suite measured.
         """
         try:
             run = RunFacts(RunFolder.open(path), self._algebras)
             if run.needs_plugin:
                 code = f"needs its plugin {code_of(run.folder)}: no code of a run is run here"
                 return _unread(path, f"{code}; read it, then give it with --plugin")
-            return self._of(RunFacts.read(path, self._algebras), suite)
+            return self._of(RunFacts.read(path, self._algebras), of)
         except (StatetrackError, OSError) as problem:
             return _unread(path, " ".join(str(problem).split()))
 
     def point(self, point: Point, suite: Suite) -> _Read:
         """The entry of a suite's point."""
         wanted = point.experiment
-        read = self.run(point.path, suite) if is_run(point.path) else None
+        read = self.run(point.path, (suite, point)) if is_run(point.path) else None
         if read is None:
             read = _Read(self._waiting(point, wanted), wanted)
         entry = replace(read.entry, row=point.row, column=point.column, axes=dict(point.axes))
@@ -256,12 +257,12 @@ class _Reading:
             entry = replace(entry, notes=(*entry.notes, *said))
         return _Read(entry, read.experiment or wanted, result)
 
-    def _of(self, run: RunFacts, suite: Suite | None) -> _Read:
+    def _of(self, run: RunFacts, of: tuple[Suite, Point] | None) -> _Read:
         parameters, dimensions = (run.environment.get(n, "") for n in ("parameters", "dimensions"))
         if not isinstance(parameters, int) or not isinstance(dimensions, int | None):
             parameters, dimensions = self._size_of(run)
         entry = Entry.of(run, parameters, dimensions)
-        read = _Read(entry, run.experiment) if suite is None else _measured(entry, run, suite)
+        read = _Read(entry, run.experiment) if of is None else _measured(entry, run, *of)
         return replace(read, task=run.task)
 
     def _task_of(self, experiment: Experiment) -> Task:
@@ -312,13 +313,12 @@ class _Reading:
         return self._sizes[key]
 
 
-def _measured(entry: Entry, run: RunFacts, suite: Suite) -> _Read:
+def _measured(entry: Entry, run: RunFacts, suite: Suite, point: Point) -> _Read:
     """A suite's point, with the scores that the suite measured, and at other lengths by `eval`."""
-    content = run.folder.find(files.CELL) if entry.state == "finished" else None
-    if content is None or "measured" not in content:  # an earlier version did not write it
+    result = result_in(run, point) if entry.state == "finished" else None
+    if result is None:
         notes = ("trained, and not measured yet",) if entry.state == "finished" else ()
         return _Read(replace(entry, state="unfinished", rows=(), notes=notes), run.experiment)
-    result = PointResult.from_json(content, f"{entry.run}: cell.json")
     kinds = {each.kind: each for each in (*result.evidence, *entry.evidence)}
     wanted = Measurement.of(suite, run.words.drawn)
     far = _far_rows(run, result)

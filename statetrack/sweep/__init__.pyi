@@ -25,6 +25,7 @@ from .results import Searching as Searching
 from .results import kept_result as kept_result
 from .results import points_of as points_of
 from .results import require_trainable as require_trainable
+from .results import result_in as result_in
 from .results import task_difference as task_difference
 from .suite import BUDGETS as BUDGETS
 from .suite import MOST_TABLE_LENGTHS as MOST_TABLE_LENGTHS

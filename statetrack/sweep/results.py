@@ -29,7 +29,9 @@ from statetrack.plugins import loaded_plugins
 from statetrack.runs import (
     EvaluationRow,
     Experiment,
+    RunFacts,
     RunFolder,
+    Summary,
     evidence_to_json,
     files,
     is_run,
@@ -290,6 +292,10 @@ class PointResult:
     evidence: tuple[Evidence, ...] = ()
     searched: Mapping[str, float] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if self.horizon < 0:
+            raise ValueError(f"'horizon': must be at least 0 (given: {self.horizon})")
+
     @property
     def every_row(self) -> tuple[EvaluationRow, ...]:
         """The rows on words drawn as in training, at the suite's length and the further ones."""
@@ -386,10 +392,9 @@ def kept_result(suite: Suite, point: Point) -> PointResult | None:
         return None
     folder = RunFolder.open(point.path)
     task, wanted = refuse_another(folder, point), point.experiment
-    content = folder.find(files.CELL)
-    if content is None or "measured" not in content:  # an earlier version did not write it
+    kept = result_in(RunFacts(folder), point) if folder.finished else None
+    if kept is None:
         return None
-    kept = PointResult.from_json(content, f"{point.path}: cell.json")
     drawn = TaskWords(task, wanted.data, wanted.training, folder.frequencies_file).drawn
     now, then = Measurement.of(suite, drawn), kept.measured
     if (now.task_hash, now.task_version) != (then.task_hash, then.task_version):
@@ -400,7 +405,50 @@ def kept_result(suite: Suite, point: Point) -> PointResult | None:
         )
     if now != then:
         return None
+    return kept
+
+
+def result_in(run: RunFacts, point: Point) -> PointResult | None:
+    """The result that cell.json has of a point's finished run, however it was measured.
+
+    None where there is none, and where an earlier version did not write how it was measured. A row
+    or a column may be called otherwise now, if its folder is the same.
+
+    Raises `RunError` where it is damaged, and where it is that of another point or training.
+    """
+    summary = run.summary
+    try:
+        content = run.folder.find(files.CELL)
+        if content is None or "measured" not in content:
+            return None
+        kept = PointResult.from_json(content, f"{point.path}: cell.json")
+        if (other := _another_result(kept, point, summary)) is not None:
+            raise RunError(f"{point.path}: cell.json does not belong to {other}")
+    except RunError as problem:
+        raise RunError(
+            f"{problem}; delete that file, and the point is evaluated again, not trained"
+        ) from None
     return replace(kept, row=point.row, column=point.column, run=str(point.path))
+
+
+def _another_result(kept: PointResult, point: Point, summary: Summary) -> str | None:
+    """What a result is not about: its point or its training; None where it is about both."""
+    names = {"row": (kept.row, point.path.name), "column": (kept.column, point.path.parent.name)}
+    for what, (name, folder) in names.items():
+        if folders_of(what, [name])[name] != folder:
+            return f"{point.name}: its {what} is '{name}'"
+    known = {
+        one.replica: (one.seed, one.lr, one.replica == summary.selected) for one in summary.replicas
+    }
+    rows = (*kept.rows, *kept.curves, *kept.others)
+    same = (
+        (kept.replicas, kept.steps, kept.seconds)
+        == (len(summary.replicas), summary.steps, summary.seconds)
+        and all(known.get(row.replica) == (row.seed, row.lr, row.selected) for row in rows)
+        and {row.replica for row in kept.rows} == set(summary.trained)
+        and (kept.selected and kept.selected.replica) == summary.selected
+    )
+    return None if same else "summary.json: it has other replicas, or another training"
 
 
 def refuse_another(folder: RunFolder, point: Point) -> Task:
