@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from statetrack.runs import RunFolder, files
 
 
@@ -28,6 +30,13 @@ def json_in(run: RunFolder | Path, name: str) -> dict[str, Any]:
 def write_json(run: RunFolder | Path, name: str, content: Mapping[str, Any]) -> None:
     """Write a `.json`, whatever stands in it."""
     replace(json_file(name), dump=files.json_bytes).write(path_of(run), content)
+
+
+def write_weights(run: RunFolder | Path, weights: dict[str, Tensor]) -> None:
+    """Put weights in the place of those of a finished run, as if it were trained to them."""
+    files.WEIGHTS.write(path_of(run), weights)
+    hashed = files.WEIGHTS.hash_in(path_of(run))
+    write_json(run, "summary.json", json_in(run, "summary.json") | {"weights": hashed})
 
 
 def file_of_rows(name: str) -> files.RowFile[Any]:

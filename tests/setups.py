@@ -19,6 +19,7 @@ from statetrack.spec import Task, load_task
 from statetrack.sweep import Measurement, PointResult
 from statetrack.sweep.results import num_right
 from statetrack.training import SeedStreams, TaskWords, Words
+from tests.run_files import write_weights
 
 
 @dataclass(frozen=True)
@@ -208,7 +209,7 @@ def parity_run(path: Path) -> Path:
     for name, value in weights.items():
         weights[name] = hand_built.pop(name).reshape(value.shape)
     assert not hand_built
-    run.folder.write(files.WEIGHTS, weights)
+    write_weights(run.folder, weights)
     return path
 
 

@@ -18,7 +18,7 @@ from statetrack.cli.app import run as run_command
 from statetrack.errors import RunError, SettingsError, StatetrackWarning
 from statetrack.evidence import EVIDENCE, Evidence, Failure
 from statetrack.runs import Conditions, EvidenceRow, Run, files, known_evidence
-from tests.run_files import append_rows, rows_in
+from tests.run_files import append_rows, rows_in, write_weights
 from tests.setups import certificate_of, exhaustive_of, worst_case_of
 
 SETTINGS: dict[str, Any] = {
@@ -125,13 +125,13 @@ def test_a_kind_of_a_later_version_is_left_out_and_stays_in_the_file(run: Run) -
 def test_evidence_about_other_weights_is_not_counted_and_a_warning_says_so(run: Run) -> None:
     run.add_evidence(FOUND, run.selected)
     weights = run.folder.read(files.WEIGHTS)
-    run.folder.write(files.WEIGHTS, {name: value * 2 for name, value in weights.items()})
+    write_weights(run.folder, {name: value * 2 for name, value in weights.items()})
     with pytest.warns(StatetrackWarning, match=r"1 of its rows are about other weights than"):
         assert run.evidence() == []
     again = run.add_evidence(FOUND, run.selected)
     with pytest.warns(StatetrackWarning, match="about other weights"):
         assert run.evidence() == [again]
-    run.folder.write(files.WEIGHTS, weights)
+    write_weights(run.folder, weights)
     with pytest.warns(StatetrackWarning, match="about other weights"):
         assert [row.weights for row in run.evidence()] != [again.weights]
 

@@ -14,6 +14,7 @@ import statetrack as st
 from statetrack.cli.app import run as command
 from statetrack.evidence import Representation, kinds_of
 from statetrack.runs import Run, files
+from tests.run_files import write_weights
 from tests.test_representation import counter, model_of_parts
 
 PARTS = {kind.kind for kind in kinds_of("probe")}
@@ -37,7 +38,7 @@ def run_of(path: Path, *models: st.LinearModel) -> Path:
     for name, value in weights.items():
         for replica, model in enumerate(models):
             value[replica] = model.state_dict()[name]
-    run.folder.write(files.WEIGHTS, weights)
+    write_weights(run.folder, weights)
     return path
 
 

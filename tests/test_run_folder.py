@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 import statetrack
+from statetrack.catalogue.runs import rows_of_runs
 from statetrack.cli.app import run as command
 from statetrack.errors import RunError, StatetrackError, StatetrackWarning
 from statetrack.models import MODELS
@@ -43,7 +44,7 @@ from statetrack.runs import (
     processor_name,
     to_json,
 )
-from tests.run_files import append_rows, json_in, rows_in, write_json
+from tests.run_files import append_rows, json_in, rows_in, write_json, write_weights
 
 SETTINGS: dict[str, Any] = {
     "model": "bilinear",
@@ -186,6 +187,38 @@ def test_weights_of_another_task_are_refused(whole: Path, half: Path) -> None:
     assert message.startswith(f"{half}: checkpoint.pt does not belong to task.yaml: ")
 
 
+@pytest.mark.parametrize(
+    ("name", "said"), [("config", "'hidden' was"), ("task", "task.yaml: that")]
+)
+def test_the_facts_of_a_run_are_refused_where_the_weights_are_of_others(
+    whole: Path, capsys: pytest.CaptureFixture[str], name: str, said: str
+) -> None:
+    if name == "config":
+        change_config(whole, hidden=5)
+    else:
+        with (whole / "task.yaml").open("a") as file:
+            file.write("# another\n")
+    refused = f"{whole}: weights.safetensors does not belong to {name}.yaml: "
+    (row,) = rows_of_runs([whole])
+    assert row["error"].startswith(refused)
+    for name in ("show", "cite", "report", "compare"):
+        assert command([name, str(whole)]) == 1, name
+        text = " ".join(capsys.readouterr().err.split())
+        assert text.count("error: ") == 1 and refused in text and said in text, name
+
+
+def test_the_outcome_of_other_weights_is_refused(whole: Path) -> None:
+    found = json_in(whole, "summary.json")
+    assert found["weights"] == files.WEIGHTS.hash_in(whole)
+    write_json(whole, "summary.json", found | {"weights": "0" * 64})
+    said = f"{whole}: summary.json does not belong to weights.safetensors: "
+    for action in (lambda: Run.open(whole).summary, lambda: RunFacts.read(whole).state):
+        assert the_error_of(action).startswith(said)
+    del found["weights"]  # as an earlier version wrote it
+    write_json(whole, "summary.json", found)
+    assert Run.open(whole).summary.weights is None
+
+
 def test_weights_without_a_hash_of_the_task_are_compared_by_their_settings(whole: Path) -> None:
     weights, config = RunFolder(whole).read(files.WEIGHTS), RunFolder(whole).read(files.CONFIG)
     about = {"statetrack": json.dumps({"format": 1, "config": config})}
@@ -246,7 +279,7 @@ def test_weights_of_another_model_are_one_line(
     wrong: str,
 ) -> None:
     run = Run.open(whole)
-    run.folder.write(files.WEIGHTS, change(run.folder.read(files.WEIGHTS)))
+    write_weights(run.folder, change(run.folder.read(files.WEIGHTS)))
     message = the_error_of(lambda: run.evaluate([5], num_words=5))
     said = f"{run.path}: weights.safetensors does not belong to config.yaml: "
     assert message.startswith(said) and re.fullmatch(wrong, message.removeprefix(said))
@@ -257,7 +290,7 @@ def test_weights_of_a_validated_replica_that_are_not_finite_are_damaged(whole: P
     weights = run.folder.read(files.WEIGHTS)
     name = next(iter(weights))
     weights[name][1].flatten()[0] = torch.nan
-    run.folder.write(files.WEIGHTS, weights)
+    write_weights(run.folder, weights)
     assert run.model(0) is not None
     message = the_error_of(lambda: run.model(1))
     assert f"tensor '{name}' of replica 1 has values that are not finite" in message
@@ -276,7 +309,7 @@ def test_a_buffer_of_integers_is_stored_and_read_as_the_model_declares_it(tmp_pa
     run = train(Run.start(**SETTINGS | {"model": "with-buffers"}, out=tmp_path / "run"))
     assert run.model().places.dtype == torch.int64
     weights = run.folder.read(files.WEIGHTS)
-    run.folder.write(files.WEIGHTS, weights | {"places": weights["places"].float()})
+    write_weights(run.folder, weights | {"places": weights["places"].float()})
     assert "tensor 'places' is float32 and not int64" in the_error_of(run.model)
 
 

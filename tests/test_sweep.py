@@ -60,7 +60,7 @@ from statetrack.training import PROTOCOLS, Record, settings_for
 from tests.dying_work import DyingWork
 from tests.faults import disk, sweeps
 from tests.faults.processes import run_in_child
-from tests.run_files import rows_in
+from tests.run_files import rows_in, write_weights
 from tests.setups import certificate_of, outcome_of, row_of, worst_case_of
 from tests.test_run import SMALL, start, stop_after, the_error_of, train_until
 
@@ -1067,7 +1067,9 @@ def test_settings_that_an_older_run_does_not_name_have_the_defaults_of_their_fie
 def test_a_run_by_the_defaults_of_another_version_is_kept_by_naming_them(in_a_copy: Path) -> None:
     (cell,) = points_of(suite_of(), Path("out"), {})
     folder = RunFolder.open(in_a_copy)
+    weights = folder.read(files.WEIGHTS)
     folder.write(files.CONFIG, folder.read(files.CONFIG) | {"patience": 7})
+    write_weights(folder, weights)
     folder.write(files.ENVIRONMENT, {**folder.read(files.ENVIRONMENT), "statetrack": "0.2.0"})
     refused = the_error_of(RunError, lambda: refuse_another(folder, cell))
     assert "of statetrack 0.2.0 with other settings (patience 7 there and 0 here)" in refused

@@ -115,6 +115,7 @@ def _sources_of_run(folder: Path) -> list[str]:
     from statetrack.runs import RunFolder, code_of, files, needs_plugin
 
     run = RunFolder.open(folder)
+    run.weights_hash()  # which raises where they are of other settings or another task
     model, reference = (
         str(run.read(files.CONFIG).get("model")),
         str(run.read(files.TASK).get("reference", "")),

@@ -132,6 +132,7 @@ class _Made:
             validation_prefix_accuracy=whole,
             validation_loss=None,
         )
-        folder.write(files.SUMMARY, Summary(steps, seconds, selected=0, replicas=(alone,)))
+        summary = Summary(steps, seconds, 0, (alone,), weights=folder.weights_hash())
+        folder.write(files.SUMMARY, summary)
         drop_replaced(out)
         return Run.open(out, device=str(self.device))

@@ -170,6 +170,13 @@ class _ReadOnce(RunFolder):
         found: T = self._held[file]
         return found
 
+    def weights_hash(self) -> str | None:
+        """The hash of the run's weights, whose head is read once."""
+        if files.WEIGHTS not in self._held:
+            self._held[files.WEIGHTS] = super().weights_hash()
+        found: str | None = self._held[files.WEIGHTS]
+        return found
+
 
 class RunFacts:
     """The settings, the task, the outcome, the scores and the evidence of a run.
@@ -337,17 +344,24 @@ class RunFacts:
     def summary(self) -> Summary:
         """The outcome of the run.
 
-        Raises `RunError` where training has not finished, and where it is that of another run.
+        Raises `RunError` where training has not finished, where it is that of another run, and
+        where the weights are.
         """
         if self.unfinished is not None:
             return self.unfinished.summary
         summary, (replicas, steps) = self.folder.read(files.SUMMARY), self._extent
+        weights = self.folder.weights_hash()
         if len(summary.replicas) != len(replicas):
             wrong = f"it has {len(summary.replicas)} replicas and not {len(replicas)}"
         elif summary.steps > steps:
             wrong = f"it has {summary.steps} steps of {steps}"
         elif (stranger := next(filter(self._is_foreign, summary.replicas), None)) is not None:
             wrong = f"it has {_named(stranger)}"
+        elif None not in (summary.weights, weights) and summary.weights != weights:
+            raise RunError(
+                f"{self.path}: summary.json does not belong to weights.safetensors: it was written "
+                "with other weights"
+            )
         else:
             return summary
         raise RunError(f"{self.path}: summary.json does not belong to config.yaml: {wrong}")

@@ -257,13 +257,16 @@ class WeightsFile:
     def hash_in(self, run: Path) -> str | None:
         """The hash that the file has of its tensors, which are not read.
 
-        None where there is no such file, and where an earlier version wrote no hash.
+        None where there is no such file, and where an earlier version wrote no hash. Raises
+        `RunError` where its head is damaged, or says other settings or another task.
         """
         path = run / self.name
         if not os.path.lexists(path):
             return None
         require_file(path)
-        found = _metadata(path, "np").get("tensors_sha256")
+        about = _metadata(path, "np")
+        _require_identity(path, about)
+        found = about.get("tensors_sha256")
         return found if isinstance(found, str) else None
 
 

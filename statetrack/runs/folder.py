@@ -246,6 +246,10 @@ class RunFolder:
         rows = zip(files.METRICS.plain_rows(self.path), self.read(files.METRICS), strict=True)
         files.METRICS.write(self.path, [row for row, record in rows if record.step <= step])
 
+    def weights_hash(self) -> str | None:
+        """The hash of the run's weights: see `WeightsFile.hash_in`."""
+        return files.WEIGHTS.hash_in(self.path)
+
     def evaluations(self) -> list[EvaluationRow]:
         """The rows of eval.jsonl about the weights that the run has now, in their order.
 
@@ -269,11 +273,11 @@ class RunFolder:
         if not rows:
             return rows
         if self.extended:  # what has no hash was found before, by an earlier version
-            hashed = files.WEIGHTS.hash_in(self.path)
+            hashed = self.weights_hash()
             current = [row for row in rows if hashed and row.weights == hashed]
         else:
             known = any(row.weights for row in rows)
-            hashed = files.WEIGHTS.hash_in(self.path) if known else None
+            hashed = self.weights_hash() if known else None
             current = [
                 row for row in rows if None in (hashed, row.weights) or row.weights == hashed
             ]

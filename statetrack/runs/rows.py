@@ -93,13 +93,15 @@ class Summary:
     """The outcome of a finished run: the content of summary.json.
 
     `selected` is None where all replicas diverged. A file of an earlier version may name a
-    replica even then: that is None too.
+    replica even then: that is None too. `weights` is the hash of the weights that it is about, as
+    weights.safetensors has it; None of a run that has not finished, or of an earlier version.
     """
 
     steps: int
     seconds: float
     selected: int | None
     replicas: tuple[Outcome, ...]
+    weights: str | None = None
 
     def __post_init__(self) -> None:
         if not self.replicas:

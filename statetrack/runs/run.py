@@ -378,7 +378,8 @@ class Run(RunFacts):
         checkpoint.pt, which is of the last step, becomes last.pt where training could go on.
         """
         files.WEIGHTS.write(self.path, trainer.best, identity)
-        self.folder.write(files.SUMMARY, summary_of(trainer, seconds))
+        summary = replace(summary_of(trainer, seconds), weights=self.folder.weights_hash())
+        self.folder.write(files.SUMMARY, summary)
         drop_replaced(self.path)
         if len(trainer.population):
             with suppress(OSError):  # then the run cannot be extended
@@ -515,7 +516,7 @@ class Run(RunFacts):
             self._require_rows()
         shortcuts = strongest_by_length(self.words, tested, lengths, num_words, seed)
         merging = merging_in(tested.source, lengths[-1])
-        hashed = None if self.unfinished is not None else files.WEIGHTS.hash_in(self.path)
+        hashed = None if self.unfinished is not None else self.folder.weights_hash()
         for outcome, model in self.models(chosen):
             rows = []
             for score in scored(
@@ -629,7 +630,7 @@ class Run(RunFacts):
             task=tested.name,
             version=statetrack.__version__,
             found=timestamp(),
-            weights=files.WEIGHTS.hash_in(self.path),
+            weights=self.folder.weights_hash(),
             conditions=conditions,
             evidence=evidence,
         )
@@ -693,7 +694,7 @@ class WarmStart:
             StartedFrom(
                 run=run.path.as_posix(),
                 replica=chosen.replica,
-                weights=files.WEIGHTS.hash_in(run.path) or "not known",
+                weights=run.folder.weights_hash() or "not known",
                 built=built is not None,
                 noise=0.0 if built is None else built.noise,
             ),
