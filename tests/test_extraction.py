@@ -30,6 +30,7 @@ from statetrack.runs import Run
 from statetrack.sources import Automaton, equivalent, minimise
 from statetrack.spec import load_task
 from tests.computing import Computes, right_for, with_wrong_transition
+from tests.run_files import append_rows, rows_in
 from tests.setups import exhaustive_of, parity_run, worst_case_of
 from tests.test_docs import documented
 
@@ -335,13 +336,29 @@ def test_extract_shows_the_shortest_word_that_is_answered_wrongly(run_folder, ca
     assert "the answer is 0, and 1 is right" in printed
 
 
+def test_no_machine_is_equivalent_where_an_evaluation_has_a_wrong_answer(run_folder, capsys):
+    run = Run.open(run_folder)
+    run.evaluate([60], num_words=5, seed=3)
+    (row,) = rows_in(run_folder, "eval.jsonl")
+    append_rows(run_folder, "eval.jsonl", [row | {"first_error": 57}, row | {"first_error": 58}])
+    assert command(["extract", str(run_folder), *QUICK]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "the network is not equivalent to the task" in printed
+    assert "symbol 57 of a word of 60 is answered wrongly (5 words, seed 3)" in printed
+    assert command(["extract", str(run_folder), "--json", *QUICK]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["replicas"]
+    assert found["equivalent"] is False and found["fails_at"] == 57
+    assert (found["verdict"], found["difference"]) == ("differs", None)
+
+
 def test_extract_prints_json_with_the_documented_keys(run_folder, capsys):
     assert command(["extract", str(run_folder), "--all", "--json", *QUICK]) == 0
     content = json.loads(capsys.readouterr().out)
     assert set(content) == documented("extract --json")
     right, wrong = content["replicas"]
     assert set(right) == documented("A replica in extract --json")
-    assert right["difference"] is None and right["verdict"] == "equivalent"
+    assert right["difference"] is right["fails_at"] is None and right["verdict"] == "equivalent"
+    assert wrong["fails_at"] == wrong["difference"]["position"] == 2
     assert wrong["difference"]["prefix"] == ["1", "0"]
     assert set(wrong["machine"]) >= {"kind", "states", "start"}
 

@@ -11,7 +11,7 @@ from statetrack.cli._terminal import print_json, replica_json, searching
 from statetrack.evidence import Evidence, RoundingHorizon, expected_horizon, search
 from statetrack.report import console
 from statetrack.rounding import load_rounding
-from statetrack.runs import RUNS, Conditions, EvidenceRow, Outcome, Run, newest_run
+from statetrack.runs import RUNS, Conditions, EvaluationRow, EvidenceRow, Outcome, Run, newest_run
 from statetrack.scoring import plain
 from statetrack.spec import Task, load_task
 
@@ -100,6 +100,21 @@ class Searched:
                 expected = expected_horizon(subject, seed=seed)
                 found.append(OfReplica(outcome, evidence, tuple(skipped), tuple(rows), expected))
         return found
+
+    def earliest_wrong(self, outcome: Outcome) -> EvaluationRow | None:
+        """The evaluation with the earliest wrong answer of a replica; None where nothing is wrong.
+
+        Without a rounding model: evaluations have none.
+        """
+        rows = self.run.rows if self.rounding is None else []
+        wrong = [
+            (row.first_error, number, row)
+            for number, row in enumerate(rows)
+            if row.replica == outcome.replica
+            and row.task in (None, self.task.name)
+            and row.first_error is not None
+        ]
+        return min(wrong)[-1] if wrong else None
 
     def print_json(
         self,

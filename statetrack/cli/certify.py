@@ -53,14 +53,8 @@ def command(
     found = opened.search("certify", replica, everyone, seconds, seed)
     brackets: dict[int, Bracket] = {}
     for each in found:
-        random = [
-            row.first_error
-            for row in opened.run.rows
-            if rounding is None
-            and row.replica == each.outcome.replica
-            and row.task in (None, opened.task.name)
-        ]
-        wrong_at = min(filter(None, random), default=None)
+        wrong = opened.earliest_wrong(each.outcome)
+        wrong_at = None if wrong is None else wrong.first_error
         bracket = Bracket.of(each.evidence, each.skipped, wrong_at, each.expected)
         bracket.require_consistent()
         brackets[each.outcome.replica] = bracket

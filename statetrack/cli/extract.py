@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,6 +18,7 @@ from statetrack.text import GREATEST_SEED
 if TYPE_CHECKING:
     from statetrack.cli._evidence import OfReplica, Searched
     from statetrack.evidence import Extraction
+    from statetrack.runs import EvaluationRow
     from statetrack.sources import Automaton
     from statetrack.spec import Task
 
@@ -122,14 +124,20 @@ def command(
         },
     )
     machines = {each.outcome.replica: _machine(each, opened) for each in found}
+    wrong = {each.outcome.replica: opened.earliest_wrong(each.outcome) for each in found}
+    found = [_beside(each, wrong[each.outcome.replica]) for each in found]
     if as_json:
         opened.print_json(
-            found, lambda one: _as_json(one, machines[one.outcome.replica], opened.task)
+            found,
+            lambda one: _as_json(
+                one, machines[one.outcome.replica], opened.task, wrong[one.outcome.replica]
+            ),
         )
     else:
         for each in found:
             opened.print_heading(each.outcome)
-            _draw(each, machines[each.outcome.replica], opened.task.automaton)
+            replica = each.outcome.replica
+            _draw(each, machines[replica], opened.task.automaton, wrong[replica])
         opened.print_end()
     for machine in machines.values():
         if machine is None and (out is not None or plot is not None):
@@ -171,6 +179,21 @@ def _extraction(found: OfReplica) -> Extraction:
     raise SettingsError(dict(found.skipped)[Extraction.kind])
 
 
+def _beside(found: OfReplica, wrong: EvaluationRow | None) -> OfReplica:
+    """What was found; no machine is equivalent where an evaluation saw the network fail."""
+    from statetrack.evidence import Extraction
+
+    if wrong is None:
+        return found
+    evidence = tuple(
+        replace(each, equivalent=False)
+        if isinstance(each, Extraction) and each.equivalent
+        else each
+        for each in found.evidence
+    )
+    return replace(found, evidence=evidence)
+
+
 def _writer(out: Path, name: str | None) -> Callable[[Task], str]:
     """The function that makes the text of a file with this ending."""
     if name is None and out.suffix.lower() in (".yaml", ".yml"):
@@ -181,13 +204,18 @@ def _writer(out: Path, name: str | None) -> Callable[[Task], str]:
     return lambda machine: machine_text(machine, form)
 
 
-def _as_json(found: OfReplica, machine: Task | None, tested: Task) -> dict[str, Any]:
+def _as_json(
+    found: OfReplica, machine: Task | None, tested: Task, wrong: EvaluationRow | None
+) -> dict[str, Any]:
     from statetrack.cli._terminal import evidence_json
+    from statetrack.evidence import Bracket
 
     extraction = _extraction(found)
     others = (each for each in found.evidence if each is not extraction)
+    seen = None if wrong is None else wrong.first_error
     return {
         "verdict": extraction.verdict,
+        "fails_at": Bracket.of([extraction], wrong_at=seen).fails_at,
         **evidence_json(extraction, tested.source),
         "machine": None if machine is None else machine.spec.automaton,
         "myhill_nerode": None,
@@ -195,13 +223,19 @@ def _as_json(found: OfReplica, machine: Task | None, tested: Task) -> dict[str, 
     }
 
 
-def _draw(found: OfReplica, machine: Task | None, automaton: Automaton) -> None:
+def _draw(
+    found: OfReplica, machine: Task | None, automaton: Automaton, wrong: EvaluationRow | None
+) -> None:
     from statetrack.evidence import Facts
     from statetrack.report import console, drawn, transitions
 
     to = console()
     lines = [line for each in found.evidence for line in each.lines(automaton)]
     every = [row for line in lines if isinstance(line, Facts) for row in line.rows]
+    if wrong is not None:
+        place = f"symbol {wrong.first_error:,} of a word of {wrong.length:,} is answered wrongly"
+        seed = "" if wrong.evaluation_seed is None else f", seed {wrong.evaluation_seed}"
+        every.append(("eval", f"{place} ({wrong.sequences:,} words{seed})"))
     for each in drawn([Facts(every), *(line for line in lines if not isinstance(line, Facts))]):
         to.print(each)
     to.print()

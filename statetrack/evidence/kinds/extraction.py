@@ -33,7 +33,8 @@ class Extraction(Evidence):
     `equivalent` says whether machine and task agree on every word; False where the network was seen
     to answer some word wrongly; None where there is no task, and where learning was ended before
     either was known. `difference` is the shortest word that the network was seen to answer wrongly:
-    where `reason` is "tested", the shortest on which machine and task differ.
+    where `reason` is "tested", the shortest on which machine and task differ. It is None too where
+    only another evaluation saw the network fail.
 
     The network has read `words` words, of up to `longest` symbols, and all that are drawn of up to
     `all_to`. Where `reason` is "tested", the machine agrees with all of them, the last of which
@@ -71,6 +72,8 @@ class Extraction(Evidence):
         """What was found, in a few words."""
         if self.equivalent is False and self.difference is not None:
             return f"differs at length {self.difference.position}"
+        if self.equivalent is False:
+            return "differs"
         if self.equivalent:
             return "equivalent"
         return "not decided" if self.needed is not None else f"{self.states} states"
@@ -156,6 +159,11 @@ class Extraction(Evidence):
             )
         if self.equivalent:
             return "equivalent to the task: the machine answers every word as the task does"
+        if self.equivalent is False:
+            return (
+                "the network is not equivalent to the task; the machine, which answers every word "
+                "as the task does, is what it computes on the words that were read"
+            )
         return "not decided"
 
     def _tests(self) -> str:
