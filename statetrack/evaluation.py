@@ -41,6 +41,7 @@ from statetrack.models import (
 from statetrack.ops import in_threads
 from statetrack.rounding import Rounding, load_rounding
 from statetrack.scoring import Counts, Score, Tally, ratio, score_of
+from statetrack.settings import require_seed, require_whole
 from statetrack.sources import Batch, Source
 from statetrack.spec import Task, load_task
 from statetrack.training import LONGEST, answers_of, warn_of_later_symbols
@@ -51,6 +52,10 @@ WHOLE_CHUNK = 1 << 21
 """Symbols of whole words that are drawn at once, where the source is a sampler."""
 STATE_NUMBERS = 1 << 26
 """Numbers of states that words which are read at once have together: a quarter of a gigabyte."""
+
+
+MOST_WORDS = 10**9
+"""The most test words."""
 
 
 class Answers(NamedTuple):
@@ -89,12 +94,12 @@ def evaluate(
     it is computed, its name, a type of the state or a file.
 
     Raises `SettingsError` for what is no module, where there are no lengths or words, for lengths
-    that are no numbers or too long for the source, where the module does not read the task's
-    symbols or the number of labels of the logits is not that of the task, and for casts that the
-    model has no place for. Warns, once each, where logits depend on later symbols, and where they
-    are not finite.
+    that are no numbers or too long for the source, for what is no seed, where the module does not
+    read the task's symbols or the number of labels of the logits is not that of the task, and for
+    casts that the model has no place for. Warns, once each, where logits depend on later symbols,
+    and where they are not finite.
     """
-    asked = _Asked.of(model, task, lengths, num_words, device, rounding)
+    asked = _Asked.of(model, task, lengths, num_words, seed, device, rounding)
     return in_threads(_warning(asked, asked.scores(num_words, seed)), threads, asked.num_weights)
 
 
@@ -110,7 +115,7 @@ def scored(
     rounding: Rounding | str | Path | None = None,
 ) -> Iterator[Score]:
     """What `evaluate` yields, without its warnings: for a model that was looked at before."""
-    asked = _Asked.of(model, task, lengths, num_words, device, rounding)
+    asked = _Asked.of(model, task, lengths, num_words, seed, device, rounding)
     return in_threads(asked.scores(num_words, seed), threads, asked.num_weights)
 
 
@@ -154,6 +159,7 @@ class _Asked:
         task: Task | str | Path | Source,
         lengths: Sequence[int] | int,
         num_words: int,
+        seed: int,
         device: torch.device | str | None,
         rounding: Rounding | str | Path | None,
     ) -> _Asked:
@@ -161,7 +167,7 @@ class _Asked:
         module = require_module(model, "evaluate")
         require_initialised(module, "evaluate")
         rising = rising_lengths(lengths, "evaluate")
-        require_words(num_words, "evaluate")
+        require_words(num_words, seed, "evaluate")
         source = load_task(task).source if isinstance(task, Task | str | Path) else task
         source.check_length(rising[-1])
         if rounding is not None:
@@ -203,10 +209,10 @@ def rising_lengths(lengths: Sequence[int] | int, where: str) -> list[int]:
     return sorted({int(each) for each in numbers})
 
 
-def require_words(num_words: int, where: str) -> None:
-    """Raise `SettingsError` unless words are to be drawn."""
-    if isinstance(num_words, str) or num_words < 1:
-        raise SettingsError(f"{where}: num_words {num_words!r}: give a number of words, from 1 on")
+def require_words(num_words: int, seed: int, where: str) -> None:
+    """Raise `SettingsError` unless words are to be drawn, and from a seed."""
+    require_whole("num_words", num_words, where, least=1, most=MOST_WORDS)
+    require_seed(seed, where)
 
 
 @contextmanager

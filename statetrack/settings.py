@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 import annotated_types
 from pydantic import (
@@ -34,7 +35,7 @@ from statetrack.errors import (
     nearest_setting_or_known,
     setting,
 )
-from statetrack.text import LONGEST_NAME, flaw_in, flaw_in_lines, is_plain_number
+from statetrack.text import GREATEST_SEED, LONGEST_NAME, flaw_in, flaw_in_lines, is_plain_number
 
 S = TypeVar("S", bound="Settings")
 
@@ -189,6 +190,23 @@ def build(
     except SettingsError as problem:
         assert isinstance(problem.__cause__, ValidationError)
         raise error(f"{where}: {explain(problem.__cause__)}") from None
+
+
+def require_whole(name: str, value: object, where: str, *, least: int, most: int) -> None:
+    """Raise `SettingsError`, which begins with `where`, unless a value is a whole number in bounds.
+
+    For arguments of functions, which no `Settings` class has.
+    """
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or not least <= int(cast(int, value)) <= most:
+        raise SettingsError(
+            f"{where}: {name} {shown(value)}: give a whole number from {least} to {most:,}"
+        )
+
+
+def require_seed(seed: object, where: str) -> None:
+    """Raise `SettingsError`, which begins with `where`, for what is no seed."""
+    require_whole("seed", seed, where, least=0, most=GREATEST_SEED)
 
 
 def _in_words(kind: type[Settings], invalid: ValidationError) -> str:

@@ -422,7 +422,7 @@ def test_a_stream_takes_lengths_and_supervision_and_refuses_wrong_ones():
     symbols, _, scored = tensor_stream(task, batch_size=6, length="3-12", supervision="last")[0]
     assert symbols.shape == (6, 12) and (scored.sum(1) == 1).all()
     for wrong in ({"batch_size": 0}, {"length": "12-3"}):
-        with pytest.raises(SettingsError, match=r"ask for one word|out of order"):
+        with pytest.raises(SettingsError, match=r"give a whole number|out of order"):
             tensor_stream(task, **wrong)
 
 

@@ -5,10 +5,14 @@ B batch, T time, V symbols, C labels, H hidden.
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -96,6 +100,35 @@ def test_an_evaluation_of_nothing_is_refused() -> None:
     with pytest.raises(SettingsError, match="num_words 0"):
         list(st.evaluate(model, PARITY, [10], num_words=0))
     assert next(st.evaluate(model, PARITY, 10, num_words=3)).length == 10  # one length
+
+
+NO_SEEDS = (-1, 1.5, "1", True, None, 2**70)
+NO_TIMES = (math.nan, math.inf, -5, 0, "1", True, None)
+
+
+def test_what_is_no_seed_no_number_of_words_and_no_time_is_refused() -> None:
+    model, given = st.make_model("bilinear-cp", PARITY, rank=4), np.int64(3)
+    words: dict[str, Callable[..., Any]] = {
+        "evaluate": lambda **asked: st.evaluate(model, PARITY, 5, **{"num_words": 3} | asked),
+        "sample": lambda num_words=3, **asked: PARITY.sample(num_words, length=5, **asked),
+    }
+    searches: dict[str, Callable[..., Any]] = {
+        function.__name__: partial(function, model, PARITY)
+        for function in (st.certify, st.extract, st.probe, st.stress)
+    }
+    for name, call in {**words, **searches, "stream": partial(st.stream, PARITY)}.items():
+        for seed in NO_SEEDS:
+            with pytest.raises(SettingsError, match=rf"^{name}: seed .*: give a whole number from"):
+                call(seed=seed)
+    for name, call in words.items():
+        for number in (0, -1, 2.5, "3", True):
+            with pytest.raises(SettingsError, match=rf"^{name}: num_words .*: give a whole number"):
+                call(num_words=number)
+        assert call(num_words=given, seed=given) is not None
+    for name, call in {**searches, "snap": partial(st.snap, model, PARITY)}.items():
+        for seconds in NO_TIMES:
+            with pytest.raises(SettingsError, match=rf"^{name}: seconds .*: give a number above"):
+                call(seconds=seconds)
 
 
 def test_a_made_model_is_the_replica_of_that_seed() -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from statetrack.data.distinct import divide, draw_distinct
 from statetrack.errors import SettingsError
 from statetrack.scoring import ratio
+from statetrack.settings import require_seed, require_whole
 from statetrack.sources import (
     Batch,
     Integers,
@@ -178,11 +179,11 @@ def stream(
     num_workers=...)`. `length` is one length, a text such as `2-10` for lengths drawn uniformly, or
     None for the task's own; `supervision` likewise. T is the longest length.
 
-    Raises `SettingsError` for a batch without words, and for a length that cannot be read, is
-    out of bounds or is too long for the task's source.
+    Raises `SettingsError` for a batch without words, for what is no seed, and for a length that
+    cannot be read, is out of bounds or is too long for the task's source.
     """
-    if batch_size < 1:
-        raise SettingsError(f"batch_size {batch_size}: ask for one word or more")
+    require_whole("batch_size", batch_size, "stream", least=1, most=10**9)
+    require_seed(seed, "stream")
     task = load_task(task)
     words = WordSpec.of(task, train_length=length, supervision=supervision)
     fresh = WordStream(task.source, words.lengths, words.supervision, seed, "train")

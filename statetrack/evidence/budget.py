@@ -9,8 +9,13 @@ slower that `LIMIT` times as many seconds of CPU time have gone by; what was fou
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
+from numbers import Real
+
+from statetrack.errors import SettingsError
+from statetrack.settings import require_seed, shown
 
 LIMIT = 6.0
 """The CPU time that a budget may take at most, in seconds for each second of work."""
@@ -83,6 +88,24 @@ class SearchBudget:
         self._end = self._meter.work + seconds
         self._always = always
         self.told: Callable[[str], None] | None = None
+
+    @classmethod
+    def asked(
+        cls,
+        where: str,
+        seconds: float,
+        seed: int = 0,
+        report: Callable[[str], None] | None = None,
+    ) -> SearchBudget:
+        """The budget that a function was given, together with the seed of its search.
+
+        Raises `SettingsError`, which begins with `where`, for what is no time or no seed.
+        """
+        number = isinstance(seconds, Real) and not isinstance(seconds, bool)
+        if not number or not 0 < seconds < math.inf:
+            raise SettingsError(f"{where}: seconds {shown(seconds)}: give a number above 0")
+        require_seed(seed, where)
+        return cls(float(seconds), report)
 
     @property
     def work(self) -> float:

@@ -212,13 +212,15 @@ def certify(
     The model maps symbols [B, T] to logits [B, T, C]. The searches end after `seconds` of
     work; `report` is told what they are doing. `rounding` is that of `evaluate`.
 
-    Raises `SettingsError` where the task has no automaton, and `ContradictionError` where a word
-    fails that is proven to be right, which is a mistake of this program.
+    Raises `SettingsError` where the task has no automaton, and for what is no time or no seed, and
+    `ContradictionError` where a word fails that is proven to be right, which is a mistake of this
+    program.
     """
     from statetrack.evidence.rounding_horizons import expected_horizon
     from statetrack.evidence.subject import Subject
 
-    subject, budget = Subject(model, task, rounding=rounding), SearchBudget(seconds, report)
+    budget = SearchBudget.asked("certify", seconds, seed, report)
+    subject = Subject(model, task, rounding=rounding)
     found = sorted_out(search("certify", subject, budget=budget, seed=seed))
     bracket = Bracket.of(*found, expected=expected_horizon(subject, seed=seed))
     bracket.require_consistent()
@@ -271,11 +273,13 @@ def probe(
     The model maps symbols [B, T] to logits [B, T, C]. `only` names parts, by default all. The
     measurements end after `seconds` of work; `report` is told what they are doing.
 
-    Raises `SettingsError` where the task has no automaton, and for a part that there is not.
+    Raises `SettingsError` where the task has no automaton, for a part that there is not, and for
+    what is no time or no seed.
     """
     from statetrack.evidence.subject import Subject
 
-    subject, budget = Subject(model, task), SearchBudget(seconds, report)
+    budget = SearchBudget.asked("probe", seconds, seed, report)
+    subject = Subject(model, task)
     require_parts(only)
     return Probe(*sorted_out(search("probe", subject, budget=budget, seed=seed, only=only)))
 

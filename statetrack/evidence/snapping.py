@@ -106,11 +106,11 @@ def snap(
     and of the same characters, with their conjugates where these are not rational.
 
     Raises `SettingsError` where the task has no automaton, where the model's operators do not
-    depend on the symbol alone, and where no exact representation is as near as `largest_defect`.
+    depend on the symbol alone, where no exact representation is as near as `largest_defect`, and
+    for what is no time.
     """
-    return snap_subject(
-        Subject(model, task), largest_defect, SearchBudget(seconds), integers=integers
-    )
+    budget = SearchBudget.asked("snap", seconds)
+    return snap_subject(Subject(model, task), largest_defect, budget, integers=integers)
 
 
 def snap_subject(

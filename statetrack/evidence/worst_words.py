@@ -140,9 +140,9 @@ def stress(
     there), without on words of up to 2,000. The search ends after so many `seconds` of work;
     `report` is told what it is doing. `rounding` is that of `evaluate`.
 
-    Raises `SettingsError` where the task has no automaton.
+    Raises `SettingsError` where the task has no automaton, and for what is no time or no seed.
     """
-    budget = SearchBudget(seconds, report)
+    budget = SearchBudget.asked("stress", seconds, seed, report)
     return WorstCase.search(
         Subject(model, task, rounding=rounding), budget=budget, seed=seed, longest=longest
     )

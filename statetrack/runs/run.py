@@ -510,7 +510,7 @@ class Run(RunFacts):
         if not chosen:
             return
         lengths = rising_lengths(lengths, "Run.evaluate")
-        require_words(num_words, "Run.evaluate")
+        require_words(num_words, seed, "Run.evaluate")
         kept = keep and rounding is None
         if kept and self.unfinished is None:
             self._require_rows()

@@ -12,8 +12,16 @@ import numpy as np
 from pydantic import field_validator, model_validator
 
 from statetrack import yaml_text
-from statetrack.errors import SettingsError, TaskError, nearest_or_known
-from statetrack.settings import LineOrEmpty, Lines, Settings, build, option
+from statetrack.errors import TaskError, nearest_or_known
+from statetrack.settings import (
+    LineOrEmpty,
+    Lines,
+    Settings,
+    build,
+    option,
+    require_seed,
+    require_whole,
+)
 from statetrack.sources import (
     LONGEST_ALLOWED,
     MOST_LENGTHS,
@@ -211,10 +219,10 @@ class Task:
         for the task's own; `supervision` likewise. Words of different seeds are independent.
 
         Raises `SettingsError` for a length that cannot be read, is out of bounds or is too long
-        for the source, and where there is no word to draw.
+        for the source, where there is no word to draw, and for what is no seed.
         """
-        if num_words < 1:
-            raise SettingsError(f"num_words {num_words}: ask for one word or more")
+        require_whole("num_words", num_words, "sample", least=1, most=10**9)
+        require_seed(seed, "sample")
         words = WordSpec.of(self, train_length=length, supervision=supervision)
         stream = WordStream(self.source, words.lengths, words.supervision, seed, "train")
         return stream.block(0, 1, num_words)[0]

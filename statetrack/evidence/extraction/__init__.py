@@ -114,8 +114,9 @@ def extract(
     `scan`, long words are read in constant memory. Without a task, `num_symbols` and `num_labels`
     say how many there are. Learning ends after `seconds`; `report` is told what it is doing. The
     others are those of `find_extraction`. Raises `SettingsError` where neither a task nor both
-    numbers are given, and where the task has no automaton.
+    numbers are given, where the task has no automaton, and for what is no time or no seed.
     """
+    budget = SearchBudget.asked("extract", seconds, seed, report)
     if task is not None:
         reader: Reader = Subject(model, task)
     elif num_symbols is None or num_labels is None:
@@ -125,7 +126,7 @@ def extract(
         reader.look_at_model()
     found = find_extraction(
         reader,
-        budget=SearchBudget(seconds, report),
+        budget=budget,
         seed=seed,
         algorithm=algorithm,
         max_states=max_states,
