@@ -491,6 +491,9 @@ S3 = st.load_task("s3")
 MISTAKES: dict[str, Any] = {
     "make_model: Plain is no name: give one": lambda: st.make_model(Plain(), "parity"),
     "fit: Bare has no parameters": lambda: st.fit(Bare(), PARITY),
+    "fit: Linear cannot read symbols [B, T] of int64: mat1": lambda: st.fit(
+        nn.Linear(3, 2), PARITY, **QUICK
+    ),
     "there is nothing to train: no parameter": lambda: st.fit(
         Plain().requires_grad_(False), PARITY, **QUICK
     ),

@@ -67,9 +67,8 @@ def fit(model: nn.Module, task: Task | str | Path, **settings: Unpack[TrainingKe
     words, which have the training lengths. torch's global generator is seeded with `seed`.
 
     Raises `SettingsError` for what is no module, for a setting that does not exist, or that belongs
-    Raises `SettingsError` for what is no module, for a setting that does not exist, or that belongs
     to a run (`statetrack.Run`), where the words surely need more memory than is free, where the
-    module does not read the task's symbols, and where the logits are not [B, T, C]; warns where the
+    module cannot read the task's symbols, and where the logits are not [B, T, C]; warns where the
     module is not causal, and where training diverged: it then has its initial weights again.
     """
     trainer, items = _begun(model, task, dict(settings), "fit")
@@ -129,7 +128,15 @@ def _begun(
     device = choose_device(training.device) if "device" in settings else parameters[0].device
     drawn = TaskWords(load_task(task), build(DataSettings, words, where), training)
     require_memory(lambda: model, drawn, device)
-    check_logits(model.to(device), drawn.task, device)
+    try:
+        check_logits(model.to(device), drawn.task, device)
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, TypeError) as problem:
+        why = " ".join(str(problem).split())
+        raise SettingsError(
+            f"{where}: {type(model).__name__} cannot read symbols [B, T] of int64: {why}"
+        ) from problem
     population = Population(lambda: model, replicas_of([training.seed], training.lrs), device)
     trainer = Trainer(population, *drawn.on(device), training, device)
     num_weights = sum(parameter.numel() for parameter in parameters)
