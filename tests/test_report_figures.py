@@ -315,6 +315,16 @@ def test_an_ablation_has_a_bar_for_each_row_and_a_point_for_each_seed() -> None:
     assert "points: the seeds at the selected learning rate" in caption[0]
 
 
+def test_panels_without_room_beside_long_names_stand_below_each_other() -> None:
+    named = "bilinear-block --hidden 8 --block-size 2"
+    report = report_of(*(entry_of(named, task, (1.0,)) for task in ("S5", "modular-addition:m=3")))
+    column = Look(width=width_of("column"))
+    for look, beside in ((column, 1), (Look(), 2)):
+        figure, _ = drawn(report, "ablation", look)
+        shown = figure.axes[1].get_title("left").replace("\n", "")
+        assert figure.axes[0].get_gridspec().ncols == beside and shown == "modular-addition:m=3"
+
+
 def test_the_usual_kind_is_by_length_and_of_one_length_a_heat_map() -> None:
     assert usual_kind(TWO, Choice()) == "length"
     assert usual_kind(report_of(entry_of("a", "b", lengths=(9,))), Choice()) == "heat"

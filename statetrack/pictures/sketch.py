@@ -310,6 +310,10 @@ def strokes_of(names: Sequence[str]) -> dict[str, Stroke]:
     }
 
 
+NARROWEST = 80.0
+"""The least width of a panel beside another one, in points: its name and its axis's have room."""
+
+
 @dataclass(frozen=True)
 class Sketch:
     """The parts of a figure to be: panels side by side, a title above and a legend below."""
@@ -327,8 +331,9 @@ class Sketch:
     def beside(self) -> int:
         """How many panels stand side by side."""
         most = 2 if self.width < 5 else BESIDE
+        most = max(1, min(most, int((72 * self.width - self.left) / NARROWEST)))
         number = len(self.panels)
-        return min(number, 2 if number == 4 else most)
+        return min(number, most, 2 if number == 4 else most)
 
     @property
     def width(self) -> float:
