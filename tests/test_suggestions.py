@@ -144,6 +144,7 @@ def test_a_usual_option_of_training_suggests_ours(capsys, words, told):
         ("sweep --modle a", "sweep has no option --modle. Did you mean --model?"),
         ("show", "show needs NAME: a task"),
         ("list a b", "'b' belongs to no option and no argument of list. `statetrack list --help`"),
+        ("list a b.", "'b.' belongs to no option and no argument of list. "),
         ("eval --samples", "--samples needs a value. `statetrack eval --help` shows more."),
         ("eval --samples 0", "--samples: "),
         ("extract --algorithm x", "--algorithm: 'x' is not one of 'lstar', 'kv'"),

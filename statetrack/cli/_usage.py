@@ -229,7 +229,7 @@ def usage_line(error: Any, argv: Sequence[str]) -> str:
         told = _plain(message) + ("" if given is None else f" (given: {given})")
         return told if name in message else f"{name}: {told}"
     if "unexpected extra argument" in message:
-        words = message.rpartition(" (")[2].rstrip(").")
+        words = message.partition(" (")[2].removesuffix(".").removesuffix(")")
         return f"'{words}' belongs to no option and no argument of {command}. {see} shows more."
     if "requires" in message and hasattr(error, "option_name"):
         return f"{error.option_name} needs a value. {see} shows more."
