@@ -1140,6 +1140,8 @@ def test_terms_of_rwkv7(leading, heads, size, magnitude, whole, dtype, mapped) -
     width = heads * size
     inputs = [normal(*leading, width, dtype=dtype) for _ in range(3)]
     inputs += [normal(width, dtype=dtype) for _ in range(4)]
+    for place in (0, 3):  # by a head of hardly any length gradients are large, and cancel
+        inputs[place] = inputs[place] + inputs[place].sign() / 2
     inputs[3] = magnitude * inputs[3]
 
     def by_torch(*inputs: Tensor) -> tuple[Tensor, ...]:

@@ -372,7 +372,7 @@ class TestSamples:
         [
             ("s3", {"length": "ten"}, "length 'ten': not a length"),
             ("s3", {"length": 0}, "0 is not from 1 to 1000000"),
-            ("s3", {"num_words": 0}, "num_words 0: ask for one word or more"),
+            ("s3", {"num_words": 0}, "num_words 0: give a whole number from 1"),
             ("dyck-1", {"length": 200_000}, "have at most 100000 symbols, for they are drawn"),
         ],
     )

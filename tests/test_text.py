@@ -558,6 +558,7 @@ def test_what_older_versions_wrote_is_listed_without_harm(told, home, tmp_path, 
     older.parent.mkdir()
     hostile = "\x1b]0;x\x07\x9b31m\u202e"
     shutil.copytree(home / "runs" / "[on]", older)
+    shutil.copytree(home / "runs" / "[on]", older.parent / "other")
     config = yaml.safe_load((older / "config.yaml").read_text(encoding="utf-8"))
     changed = yaml.safe_dump(config | {"task": f"t{hostile}"})
     (older / "config.yaml").write_text(changed, encoding="utf-8")
@@ -571,7 +572,6 @@ def test_what_older_versions_wrote_is_listed_without_harm(told, home, tmp_path, 
     document = yaml.safe_load((older / "task.yaml").read_text(encoding="utf-8"))
     harmful = yaml.safe_dump(document | {"title": hostile})
     (older / "task.yaml").write_text(harmful, encoding="utf-8")
-    shutil.copytree(home / "runs" / "[on]", older.parent / "other")
     told("compare", "runs")
 
 
